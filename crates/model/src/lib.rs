@@ -1,0 +1,34 @@
+//! The nouns that cross crates: plain data with serde and JSON schemas, and no I/O.
+//!
+//! A type belongs here when two crates need it; what one crate alone uses stays there. The words are those
+//! of `docs/glossary.md`.
+
+mod api;
+mod engine;
+mod exit;
+mod finding;
+mod load;
+mod metrics;
+mod outcome;
+mod request;
+mod run;
+mod secret;
+mod time;
+pub mod verb;
+mod workload;
+
+pub use api::Api;
+pub use engine::{Engine, EngineKind, EngineMetrics, InForce, Server, Setting};
+pub use exit::Exit;
+pub use finding::{Applicability, Confidence, Evidence, Finding, Fix, Verdict};
+pub use load::{Arrival, Load, Stop};
+pub use metrics::{
+    Acceptance, AcceptanceSource, CacheHits, ChunkSizes, ClientHealth, Distribution, Metrics, OutcomeCount,
+    Percentile, Rate, ReadLag, Truth,
+};
+pub use outcome::{FinishReason, RequestOutcome, TokenSource};
+pub use request::{Channel, Phase, PromptRef, RequestRecord, Stamps, TextRef, Tokens};
+pub use run::{Client, LaunchRef, RUN_SCHEMA, RunDocument, RunEnd, Trial};
+pub use secret::{MASK, Secret};
+pub use time::Stamp;
+pub use workload::{PromptKind, PromptSource, Sampling, Workload};

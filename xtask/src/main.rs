@@ -1,0 +1,2 @@
+//! `cargo xtask`: work on the project itself.
+fn main() {}

@@ -52,10 +52,11 @@ impl Distribution {
     }
 }
 
-/// A rate over a window. `low` and `high` bound it where some token counts in the window are not known exactly.
+/// A rate over a window. Exact, it has no bounds. Where some token counts in the window are not known exactly it
+/// lies between `low` and `high`; where they have no upper bound, only `low` is there and the rate is "at least".
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rate {
-    /// Per second; the middle of the bounds.
+    /// Per second; the middle of the bounds, or the lower bound where there is no upper one.
     pub value: f64,
     /// Lower bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,6 +7,7 @@ mod api;
 mod engine;
 mod exit;
 mod finding;
+mod found;
 mod load;
 mod metrics;
 mod outcome;
@@ -14,6 +15,7 @@ mod request;
 mod run;
 mod secret;
 mod time;
+mod truth;
 pub mod verb;
 mod workload;
 
@@ -21,6 +23,10 @@ pub use api::Api;
 pub use engine::{Engine, EngineKind, EngineMetrics, InForce, Server, Setting};
 pub use exit::Exit;
 pub use finding::{Applicability, Confidence, Evidence, Finding, Fix, Verdict};
+pub use found::{
+    AddressReason, FIND_SCHEMA, Found, FoundAddress, FoundLog, FoundProcess, FoundServer, FoundWorker,
+    ProcessPart, Reach, ServedModel, ServerState,
+};
 pub use load::{Arrival, Load, Stop};
 pub use metrics::{
     Acceptance, AcceptanceSource, CacheHits, ChunkSizes, ClientHealth, Distribution, Metrics, OutcomeCount,
@@ -31,4 +37,5 @@ pub use request::{Channel, Phase, PromptRef, RequestRecord, Stamps, TextRef, Tok
 pub use run::{Client, LaunchRef, RUN_SCHEMA, RunDocument, RunEnd, Trial};
 pub use secret::{MASK, Secret};
 pub use time::Stamp;
+pub use truth::{RequestEnd, RequestTruth, ServerTruth, TRUTH_CLOCK, TRUTH_SCHEMA, WriteKind, WritesTruth};
 pub use workload::{PromptKind, PromptSource, Sampling, Workload};

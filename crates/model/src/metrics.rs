@@ -177,6 +177,10 @@ pub struct ClientHealth {
     pub coalesced: f64,
     /// Runtime threads.
     pub threads: u32,
+    /// Whether the server was seen to keep connections open after an answer; absent where that was not seen. Where
+    /// it does not, each request opens its own, outside TTFT.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_alive: Option<bool>,
 }
 
 /// Comparison with the practice server's own stamps: error = client − server's stamp before the write.

@@ -108,6 +108,10 @@ pub struct Tokens {
     pub output: Option<u64>,
     /// Where `output` came from.
     pub source: TokenSource,
+    /// Output tokens by the engine's own timings (llama.cpp's `predicted_n`): a second count to hold `output`
+    /// against.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed: Option<u64>,
     /// Prompt tokens by the server's count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<u64>,

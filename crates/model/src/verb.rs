@@ -83,6 +83,19 @@ pub enum Salt {
     Bare,
 }
 
+/// Whether to ask for usage with every chunk (`continuous_usage_stats`): it tells the tokens of each chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChunkUsage {
+    /// Where the engine is known to have it.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
 /// Limits of a request, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RequestLimits {
@@ -98,7 +111,12 @@ pub struct RequestLimits {
 
 impl Default for RequestLimits {
     fn default() -> Self {
-        Self { connect_s: 10.0, first_token_s: 300.0, idle_s: 120.0, total_s: 3600.0 }
+        Self {
+            connect_s: 10.0,
+            first_token_s: 300.0,
+            idle_s: 120.0,
+            total_s: 3600.0,
+        }
     }
 }
 
@@ -133,6 +151,8 @@ pub struct BenchRequest {
     pub salt: Salt,
     /// Whether answers are streamed.
     pub stream: bool,
+    /// Whether to ask for usage with every chunk.
+    pub chunk_usage: ChunkUsage,
     /// Open a connection for each request.
     pub cold: bool,
     /// Keep prompts and answers in the bundle.

@@ -1,0 +1,15 @@
+//! Integration tests of the engines crate.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::float_cmp,
+    missing_docs,
+    unreachable_pub,
+    reason = "tests"
+)]
+
+mod canned;
+mod catalog;
+mod recognise;
+mod reports;

@@ -4,11 +4,14 @@
 //! of `docs/glossary.md`.
 
 mod api;
+mod comparison;
 mod engine;
 mod exit;
 mod finding;
 mod found;
+mod gate;
 mod load;
+mod metric;
 mod metrics;
 mod outcome;
 mod request;
@@ -20,6 +23,11 @@ pub mod verb;
 mod workload;
 
 pub use api::Api;
+pub use comparison::{
+    AnswerComparison, AnswersVerdict, Basis, COMPARISON_SCHEMA, ComparedSide, Comparison, ComparisonUnit,
+    Conclusion, Difference, DifferenceKind, Divergence, MetricComparison, MoreNeeded, Refusal, RefusalReason,
+    RestartSource, RestartSpread, SpeedVerdict,
+};
 pub use engine::{Engine, EngineKind, EngineMetrics, InForce, Server, Setting};
 pub use exit::Exit;
 pub use finding::{Applicability, Confidence, Evidence, Finding, Fix, Verdict};
@@ -27,7 +35,9 @@ pub use found::{
     AddressReason, FIND_SCHEMA, Found, FoundAddress, FoundLog, FoundProcess, FoundServer, FoundWorker,
     ProcessPart, Reach, ServedModel, ServerState,
 };
+pub use gate::{GATE_SCHEMA, GateCheck, GateLimit, GateResult, GateVerdict, LimitError, OnUnknown};
 pub use load::{Arrival, Load, Stop};
+pub use metric::{Metric, MetricError, MetricFamily, MetricUnit, Statistic};
 pub use metrics::{
     Acceptance, AcceptanceSource, CacheHits, ChunkSizes, ClientHealth, Distribution, Metrics, OutcomeCount,
     Percentile, Rate, ReadLag, Truth,

@@ -145,8 +145,8 @@ impl Sorted {
     /// the linear quantile is the largest value by another name: a p99 of 20 requests is their maximum. Every
     /// sample has a median.
     ///
-    /// The k-th of n order statistics estimates the quantile k/(n + 1), so the largest of fewer than 1/(1 − q) values
-    /// lies below the quantile q on average: David and Nagaraja, Order Statistics (3rd ed.), section 2.5.
+    /// The k-th smallest of n values has k/(n + 1) of the distribution below it on average, so the largest of fewer than
+    /// q/(1 − q) values lies below the quantile q (Hyndman and Fan 1996; David and Nagaraja, Order Statistics).
     pub fn can_report(&self, p: f64) -> bool {
         let beyond = p.min(100.0 - p);
         // Whole values beyond: rounding of 100 − 99.9 must not ask for one value more.

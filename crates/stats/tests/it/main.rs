@@ -1,4 +1,5 @@
-//! Checks against values that SciPy and NumPy computed (`tests/data/generate.py`) and properties.
+//! Checks against values that SciPy, NumPy and statsmodels computed (`tests/data/generate.py`), properties, and a
+//! part of the calibration.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,6 +9,10 @@
     reason = "tests"
 )]
 
+mod calibration;
+mod comparing;
 mod data;
 mod distributions;
 mod samples;
+#[path = "../../simulation/mod.rs"]
+mod simulation;

@@ -12,7 +12,7 @@ const WRITES_A_REQUEST: usize = 1_000_000;
 #[derive(Debug)]
 pub(crate) struct Record {
     truth: RequestTruth,
-    late: Vec<u32>,
+    late: Vec<u64>,
     /// What was due before this is late by the client's fault.
     excused: u64,
 }
@@ -98,8 +98,7 @@ impl Record {
             return;
         }
         if due >= self.excused {
-            self.late
-                .push(u32::try_from(before.saturating_sub(due)).unwrap_or(u32::MAX));
+            self.late.push(before.saturating_sub(due));
         }
         writes.due_ns.push(due);
         writes.before_ns.push(before);
@@ -153,7 +152,7 @@ impl Ring {
     /// Adds an ended request; the oldest make room.
     pub(crate) fn push(&mut self, record: Record) {
         for late in &record.late {
-            self.late.add(u64::from(*late));
+            self.late.add(*late);
         }
         self.writes += record.truth.writes.due_ns.len();
         self.requests.push_back(Arc::new(record.truth));

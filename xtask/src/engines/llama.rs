@@ -51,7 +51,7 @@ pub(super) fn build(tools: &Tools, work: &Path, cache: &Path) -> Result<PathBuf>
     tools.run(configure, work, "configure llama.cpp")?;
 
     println!(
-        "engines: building llama-server b{} with {JOBS} jobs, about 8 minutes of CPU time",
+        "engines: building llama-server b{} with {JOBS} jobs, 8 to 20 minutes of CPU time",
         build_number()
     );
     let mut make = tools.cmake();

@@ -50,13 +50,32 @@ pub fn with_arguments(
     arguments: &[String],
     environment: &BTreeMap<String, String>,
 ) -> InForce {
-    let mut in_force = in_force.unwrap_or_default();
-    let mut asked = asked_settings(Catalog::shared().entry(engine.kind), arguments, environment);
+    let asked = asked_by(Catalog::shared().entry(engine.kind), arguments, environment);
+    joined_asked(in_force, Some(asked)).unwrap_or_default()
+}
+
+/// What these arguments and this environment ask for, nothing known to be in force.
+pub(crate) fn asked_by(
+    entry: &Entry,
+    arguments: &[String],
+    environment: &BTreeMap<String, String>,
+) -> InForce {
+    let mut asked = asked_settings(entry, arguments, environment);
     for setting in &mut asked {
         setting.value = kept(&setting.value);
     }
-    ask_first(&mut in_force.asked, asked, "");
-    in_force
+    InForce {
+        settings: Vec::new(),
+        asked,
+    }
+}
+
+/// What the engine reports, with what was found to be asked for in place of what it reports as asked.
+pub(crate) fn joined_asked(reported: Option<InForce>, found: Option<InForce>) -> Option<InForce> {
+    let Some(found) = found else { return reported };
+    let mut joined = reported.unwrap_or_default();
+    ask_first(&mut joined.asked, found.asked, "");
+    Some(joined)
 }
 
 /// `new` before `asked`, replacing settings of the same name.

@@ -3,6 +3,7 @@
 mod acceptance;
 pub mod catalog;
 mod command;
+pub mod discover;
 mod environment;
 mod in_force;
 pub mod mask;

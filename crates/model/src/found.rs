@@ -209,6 +209,9 @@ pub struct FoundServer {
     pub models: Vec<ServedModel>,
     /// Its addresses, those for requests first.
     pub addresses: Vec<FoundAddress>,
+    /// Where it will listen when it has loaded, by its arguments or its engine's default; absent where it listens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub will_listen: Option<FoundAddress>,
     /// Process id of its main process.
     pub pid: u32,
     /// Its processes, the main one first.

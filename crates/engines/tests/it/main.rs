@@ -11,5 +11,8 @@
 
 mod canned;
 mod catalog;
+mod discover;
+#[path = "../../../host/tests/it/fixture.rs"]
+mod fixture;
 mod recognise;
 mod reports;

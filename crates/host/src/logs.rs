@@ -245,49 +245,55 @@ impl Search<'_> {
     }
 
     fn follow_terminal(&mut self, device: &str) {
-        let terminal = LogPlace::Terminal {
-            device: device.to_owned(),
-        };
-        let before = self.found.places.len();
-        if let Some(index) = device
+        let index = device
             .strip_prefix("/dev/pts/")
-            .and_then(|index| index.parse().ok())
-            && let Some(holder) = self.holder_of(index)
-        {
-            let program = self.program(holder);
-            self.files_of_multiplexer(
-                holder,
-                holder,
-                &format!("{program} (pid {holder}) writes what is on the terminal"),
-            );
-            // `tmux pipe-pane`: a child of the server that reads no terminal and writes a file.
-            for child in self.processes.tree(holder).into_iter().skip(1) {
-                let reads_terminal = matches!(self.host.file(child, 0), Ok(OpenTarget::Device(_)) | Err(_));
-                if !reads_terminal && child != self.pid && !self.processes.tree(self.pid).contains(&child) {
-                    let how = format!(
-                        "{program} passes the terminal to {} (pid {child})",
-                        self.program(child)
-                    );
-                    self.files_of_multiplexer(holder, child, &how);
-                }
-            }
-        }
-        if self.found.places.len() == before {
-            self.add(terminal);
+            .and_then(|index| index.parse().ok());
+        let written = match index.and_then(|index| self.holder_of(index)) {
+            Some(holder) => self.follow_multiplexer(holder),
+            None => false,
+        };
+        if !written {
+            self.add(LogPlace::Terminal {
+                device: device.to_owned(),
+            });
         }
     }
 
-    /// Files that `writer` writes, where it is the multiplexer or its child.
-    fn files_of_multiplexer(&mut self, holder: u32, writer: u32, how: &str) {
+    /// Whether the multiplexer `holder`, or a child that it passes the terminal to, writes a file.
+    fn follow_multiplexer(&mut self, holder: u32) -> bool {
+        let program = self.program(holder);
+        let own = self.processes.tree(self.pid);
+        let mut written = self.written_by(
+            holder,
+            &format!("{program} (pid {holder}) writes what is on the terminal"),
+        );
+        // `tmux pipe-pane`: a child of the server that reads no terminal and writes a file.
+        for child in self.processes.tree(holder).into_iter().skip(1) {
+            let reads_terminal = matches!(self.host.file(child, 0), Ok(OpenTarget::Device(_)) | Err(_));
+            if !reads_terminal && !own.contains(&child) {
+                let how = format!(
+                    "{program} passes the terminal to {} (pid {child})",
+                    self.program(child)
+                );
+                written |= self.written_by(child, &how);
+            }
+        }
+        written
+    }
+
+    /// Adds the files that `writer` writes; whether there is one.
+    fn written_by(&mut self, writer: u32, how: &str) -> bool {
         let files = self.host.files(writer).unwrap_or_default();
+        let mut written = false;
         for file in files.iter().take(FILES_CAP * 8) {
             if let OpenTarget::File { path, deleted } = &file.target
-                && (writer != holder || !path.starts_with("/tmp/tmux-"))
                 && self.host.is_written(writer, file.number) == Some(true)
             {
                 self.add_file(writer, path, how, *deleted);
+                written = true;
             }
         }
+        written
     }
 
     /// The multiplexer that holds the master of terminal `index`.

@@ -140,9 +140,9 @@ fn put(catalog: &Catalog, server: &mut FoundServer, told: Told) {
             practice: engine.practice || server.engine.practice,
         };
         for address in &mut server.addresses {
-            if address.url.as_deref() == Some(&url) {
-                address.requests = true;
-            }
+            // What was only guessed gives way to what answered.
+            let guessed = address.because == AddressReason::Unknown;
+            address.requests = address.url.as_deref() == Some(&url) || (address.requests && !guessed);
         }
         server
             .addresses

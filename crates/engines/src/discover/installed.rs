@@ -8,6 +8,9 @@ use shakedown_host::Host;
 use crate::catalog::Entry;
 use crate::command::Command;
 
+/// Longest table of mappings that is read, in bytes.
+const MAPS_CAP: usize = 8 * 1024 * 1024;
+
 /// The installed version of the engine of `entry` that `pid` runs.
 pub(super) fn installed_version(
     host: &Host,
@@ -28,6 +31,20 @@ pub(super) fn installed_version(
     prefixes(host, pid, arguments, environment)
         .iter()
         .find_map(|prefix| version_below(host, entry, &format!("{root}{prefix}")))
+        .or_else(|| {
+            let mapped = mapped_prefix(host, pid)?;
+            version_below(host, entry, &format!("{root}{mapped}"))
+        })
+}
+
+/// Where the process has its Python packages by the libraries that it maps: all that is left where a title was
+/// written over its arguments and its environment.
+fn mapped_prefix(host: &Host, pid: u32) -> Option<String> {
+    let maps = host.read_text(&format!("/proc/{pid}/maps"), MAPS_CAP).ok()?;
+    let packages = maps.find("-packages/")?;
+    let start = maps[..packages].rfind(['\n', ' ']).map_or(0, |at| at + 1);
+    let path = &maps[start..packages];
+    Some(path[..path.rfind("/lib/python3")?].to_owned())
 }
 
 /// Directories that may hold `lib/python3.x/site-packages`, the likeliest first.

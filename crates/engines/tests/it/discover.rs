@@ -361,10 +361,24 @@ fn a_router_and_the_servers_that_it_started() {
 #[test]
 fn a_router_whose_title_hides_its_arguments() {
     let machine = Machine::new();
-    machine.file("/proc/net/tcp", table(&[(LOOPBACK, 31998, 500)]));
+    machine.file(
+        "/proc/net/tcp",
+        table(&[(LOOPBACK, 31998, 500), (ALL, 29000, 501)]),
+    );
     machine.process(100, 1, 100, &["sglang::router"]);
+    machine.file("/proc/100/environ", [0; 100]);
+    machine.file(
+        "/proc/100/maps",
+        "7f00-7f01 r-xp 00000000 fe:00 7 /usr/lib/libc.so.6\n7f02-7f03 r-xp 00000000 fe:00 9 /v/lib/python3.11/site-packages/sglang_router/x.so\n",
+    );
+    machine.file(
+        "/v/lib/python3.11/site-packages/sglang_router-0.3.2.dist-info/METADATA",
+        "",
+    );
     machine.open(100, 3, "socket:[500]", true);
+    machine.open(100, 4, "socket:[501]", true);
     let server = only(&machine);
+    assert_eq!(server.engine.version.as_deref(), Some("0.3.2"));
     assert_eq!(server.engine.kind, EngineKind::SglangRouter);
     assert_eq!(server.addresses[0].listens, "127.0.0.1:31998");
     assert!(server.addresses[0].requests);

@@ -77,7 +77,10 @@ impl Machine {
         );
     }
 
-    #[allow(dead_code, reason = "the tests of the engines share this file and need no terminals")]
+    #[allow(
+        dead_code,
+        reason = "the tests of the engines share this file and need no terminals"
+    )]
     pub fn master(&self, pid: u32, number: u32, terminal: u32) {
         self.link(&format!("/proc/{pid}/fd/{number}"), "/dev/ptmx");
         self.file(

@@ -165,6 +165,7 @@ fn terminals_and_what_multiplexers_write() {
     machine.process(11, 5, 11, &["sh", "-c", "cat >> pane.log"]);
     machine.process(12, 11, 11, &["cat"]);
     machine.open(10, 1, "/dev/pts/3", true);
+    machine.open(10, 2, "/dev/pts/3", true);
     machine.master(5, 8, 2);
     assert_eq!(
         logs(&machine, 10),

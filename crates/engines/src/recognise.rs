@@ -81,8 +81,9 @@ impl<'a> Recogniser<'a> {
             .and_then(|answer| answer.json.as_ref())
             .map(listed_models)
             .unwrap_or_default();
-        let state = match &engine {
-            Some(engine) => self.state(&mut prober, engine.kind),
+        // What answers like no engine may still be the one that its process is.
+        let state = match engine.as_ref().map(|engine| engine.kind).or(self.hint) {
+            Some(kind) => self.state(&mut prober, kind),
             None => ServerState::Answers,
         };
         let needs_key = prober.needs_key();

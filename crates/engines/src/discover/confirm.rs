@@ -194,7 +194,7 @@ fn listed_workers(report: &Value) -> Vec<FoundWorker> {
 /// Engines that answer on an engine's default port and that no found server holds: behind a program that passes
 /// connections on, or started by one that no rule knows.
 fn unknown_processes(how: &Confirm<'_>, client: &Client, host: &Host, found: &Found) -> Vec<FoundServer> {
-    let Ok(machine) = Machine::read(host) else {
+    let Ok(listeners) = host.listeners() else {
         return Vec::new();
     };
     let known: BTreeSet<&str> = found
@@ -205,8 +205,7 @@ fn unknown_processes(how: &Confirm<'_>, client: &Client, host: &Host, found: &Fo
         .collect();
     let ports = how.catalog.default_ports();
     let mut seen: BTreeSet<u16> = BTreeSet::new();
-    let open: Vec<(SocketAddr, u64)> = machine
-        .own
+    let open: Vec<(SocketAddr, u64)> = listeners
         .tcp
         .iter()
         .filter_map(|listener| match listener.address {
@@ -221,6 +220,9 @@ fn unknown_processes(how: &Confirm<'_>, client: &Client, host: &Host, found: &Fo
     if open.is_empty() {
         return Vec::new();
     }
+    let Ok(machine) = Machine::read(host) else {
+        return Vec::new();
+    };
     let wanted: BTreeSet<u64> = open.iter().map(|(_, inode)| *inode).collect();
     let pids = machine
         .processes

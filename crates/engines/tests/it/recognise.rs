@@ -405,6 +405,24 @@ fn the_practice_server_in_manners_and_plain() {
 }
 
 #[test]
+fn the_state_by_what_its_process_is() {
+    // `transformers serve` has no sign of its own while it is well.
+    let replies = [
+        ("/v1/models", reply(200, r#"{"object":"list","data":[]}"#)),
+        ("/health", reply(200, r#"{"status":"ok"}"#)),
+    ];
+    let server = Canned::start(&replies, reply(404, NOT_FOUND));
+    let found = recognise(&server);
+    assert_eq!((kind(&found), found.state), (None, ServerState::Answers));
+    let server = Canned::start(&replies, reply(404, NOT_FOUND));
+    let catalog = Catalog::built_in();
+    let found = Recogniser::new(&catalog)
+        .hint(EngineKind::Transformers)
+        .recognise(&client(), &server.target(), None);
+    assert_eq!((kind(&found), found.state), (None, ServerState::Ready));
+}
+
+#[test]
 fn a_web_server_is_no_engine() {
     let server = Canned::start(
         &[("/", reply(200, "<html>hello</html>"))],

@@ -17,6 +17,7 @@ mod outcome;
 mod request;
 mod run;
 mod secret;
+mod stack;
 mod time;
 mod truth;
 pub mod verb;
@@ -46,6 +47,12 @@ pub use outcome::{FinishReason, RequestOutcome, TokenSource};
 pub use request::{Channel, Phase, PromptRef, RequestRecord, Stamps, TextRef, Tokens};
 pub use run::{Client, LaunchRef, RUN_SCHEMA, RunDocument, RunEnd, Trial};
 pub use secret::{MASK, Secret};
+pub use stack::{
+    ChangeKind, ExtensionVerdict, GpuCodeOf, Loads, PackageOrigin, STACK_CHECK_SCHEMA, STACK_DIFF_SCHEMA,
+    STACK_SCHEMA, Stack, StackChange, StackCheck, StackCheckout, StackDiff, StackDiffGroup, StackDifference,
+    StackDriver, StackFinding, StackGpu, StackGroup, StackHook, StackHookKind, StackHost, StackLibrary,
+    StackPackage, StackPython, StackSource, StackTool, StackToolkit, Unread,
+};
 pub use time::Stamp;
 pub use truth::{RequestEnd, RequestTruth, ServerTruth, TRUTH_CLOCK, TRUTH_SCHEMA, WriteKind, WritesTruth};
 pub use workload::{PromptKind, PromptSource, Sampling, Workload};

@@ -174,6 +174,21 @@ impl Root {
         self.metadata(path).is_ok_and(|m| m.is_dir())
     }
 
+    /// Whether `path` itself is a link.
+    pub fn is_link(&self, path: &Path) -> bool {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return false;
+        };
+        self.locate(parent)
+            .and_then(|p| {
+                std::fs::symlink_metadata(p.join(name)).map_err(|source| RootError::Io {
+                    path: path.to_owned(),
+                    source,
+                })
+            })
+            .is_ok_and(|m| m.file_type().is_symlink())
+    }
+
     /// Opens a regular file for reading. Pipes and devices are refused without waiting for them.
     pub fn open(&self, path: &Path) -> Result<File, RootError> {
         let fail = |source| RootError::Io {
@@ -223,6 +238,49 @@ impl Root {
             .read(true)
             .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW).bits())
             .open(self.outside(real))
+    }
+
+    /// Opens the directory `relative` under an open one, never leading out of that, whatever links say.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn dir_beneath(base: &File, relative: &Path) -> io::Result<File> {
+        use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
+        let how = OpenHow::new()
+            .flags(OFlag::O_RDONLY | OFlag::O_CLOEXEC | OFlag::O_DIRECTORY)
+            .resolve(ResolveFlag::RESOLVE_BENEATH);
+        let relative = if relative.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            relative
+        };
+        openat2(base, relative, how)
+            .map(File::from)
+            .map_err(io::Error::from)
+    }
+
+    /// Opens the directory `relative` under an open one; links on the way are refused.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn dir_beneath(base: &File, relative: &Path) -> io::Result<File> {
+        use nix::fcntl::{OFlag, openat};
+        use nix::sys::stat::Mode;
+        let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW;
+        let mut dir = base.try_clone()?;
+        for part in relative.components() {
+            dir = File::from(openat(&dir, part.as_os_str(), flags, Mode::empty())?);
+        }
+        Ok(dir)
+    }
+
+    /// Opens a directory, links followed.
+    pub(crate) fn open_dir(&self, path: &Path) -> Result<File, RootError> {
+        let place = if self.is_host {
+            path.to_owned()
+        } else {
+            self.locate(path)?
+        };
+        File::open(place).map_err(|source| RootError::Io {
+            path: path.to_owned(),
+            source,
+        })
     }
 
     /// The bytes of a file of at most `limit` bytes. Works for files of `/proc`, whose size reads 0.

@@ -1,12 +1,13 @@
 //! A process as it grows: start, `LD_PRELOAD`, one `dlopen` after another, each with its own scope.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::search::{expand, expand_one};
 use super::{Search, Via};
-use crate::elf::{Asked, ElfError, Image};
+use crate::elf::{Asked, ElfError, Image, Undefined};
 use crate::root::{Root, RootError};
 
 /// Number of an object in a [`Process`].
@@ -16,7 +17,7 @@ pub type ObjectId = usize;
 const MAX_OBJECTS: usize = 4096;
 
 /// One object that the process has mapped.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Loaded {
     /// Path as the loader formed it; `$ORIGIN` is its directory. For what a driver supplies, the bare name.
     pub path: PathBuf,
@@ -108,25 +109,27 @@ impl Opened {
     }
 }
 
-/// Reads images once per file, for as many processes as share it.
+/// What was read of files, shared by a process and its clones.
 #[derive(Debug, Default)]
-struct Images {
-    by_path: HashMap<PathBuf, Result<Rc<Image>, ElfError>>,
+struct Seen {
+    images: HashMap<PathBuf, Result<Rc<Image>, ElfError>>,
+    /// Real paths; `None` where there is nothing.
+    located: HashMap<PathBuf, Option<PathBuf>>,
+    undefined: HashMap<PathBuf, Rc<Vec<Undefined>>>,
 }
 
-/// A simulated process.
-#[derive(Debug)]
+/// A simulated process. A clone goes its own way from there.
+#[derive(Debug, Clone)]
 pub struct Process {
     root: Root,
-    search: Search,
+    search: Rc<Search>,
     objects: Vec<Loaded>,
     by_file: HashMap<PathBuf, ObjectId>,
     by_name: HashMap<String, ObjectId>,
     global: Vec<ObjectId>,
-    images: Images,
     /// Libraries that the driver supplies: absent is no fault, and their symbols are theirs.
     driver: Vec<String>,
-    located: HashMap<PathBuf, Option<PathBuf>>,
+    seen: Rc<RefCell<Seen>>,
 }
 
 enum Found {
@@ -141,14 +144,13 @@ impl Process {
     pub fn new(root: Root, search: Search, driver: &[&str]) -> Self {
         Self {
             root,
-            search,
+            search: Rc::new(search),
             objects: Vec::new(),
             by_file: HashMap::new(),
             by_name: HashMap::new(),
             global: Vec::new(),
-            images: Images::default(),
             driver: driver.iter().map(|d| (*d).to_owned()).collect(),
-            located: HashMap::new(),
+            seen: Rc::default(),
         }
     }
 
@@ -334,7 +336,7 @@ impl Process {
         } else {
             places.push((self.search.library_path.clone(), Via::LibraryPath));
         }
-        let search = self.search.clone_light();
+        let search = Rc::clone(&self.search);
         for (dirs, via) in places {
             for path in search.in_dirs(&dirs, name) {
                 match self.map(&path, if how == Via::Preload { how } else { via }, caller) {
@@ -449,16 +451,20 @@ impl Process {
     }
 
     fn map(&mut self, path: &Path, via: Via, parent: Option<ObjectId>) -> Found {
-        let real = match self.located.get(path) {
+        let known = self.seen.borrow().located.get(path).cloned();
+        let real = match known {
             Some(None) => return Found::Missing(Vec::new()),
-            Some(Some(real)) => real.clone(),
+            Some(Some(real)) => real,
             None => match self.root.resolve(path) {
                 Ok(real) => {
-                    self.located.insert(path.to_owned(), Some(real.clone()));
+                    self.seen
+                        .borrow_mut()
+                        .located
+                        .insert(path.to_owned(), Some(real.clone()));
                     real
                 }
                 Err(error) if absent_to_the_loader(&error) => {
-                    self.located.insert(path.to_owned(), None);
+                    self.seen.borrow_mut().located.insert(path.to_owned(), None);
                     return Found::Missing(Vec::new());
                 }
                 Err(error) => return Found::Unknown(error.to_string()),
@@ -499,8 +505,8 @@ impl Process {
         Found::Object(id)
     }
 
-    fn image(&mut self, real: &Path) -> Result<Rc<Image>, Refused> {
-        if let Some(known) = self.images.by_path.get(real) {
+    fn image(&self, real: &Path) -> Result<Rc<Image>, Refused> {
+        if let Some(known) = self.seen.borrow().images.get(real) {
             return known.clone().map_err(Refused::Elf);
         }
         let file = match self.root.open(real) {
@@ -510,7 +516,10 @@ impl Process {
             Err(error) => return Err(Refused::Unknown(error.to_string())),
         };
         let image = Image::read(file).map(Rc::new);
-        self.images.by_path.insert(real.to_owned(), image.clone());
+        self.seen
+            .borrow_mut()
+            .images
+            .insert(real.to_owned(), image.clone());
         image.map_err(Refused::Elf)
     }
 
@@ -554,15 +563,22 @@ impl Process {
         let Some(image) = self.objects.get(id).and_then(|o| o.image.clone()) else {
             return;
         };
+        let real = self.objects.get(id).map(|o| o.real.clone()).unwrap_or_default();
+        let known = self.seen.borrow().undefined.get(&real).cloned();
+        let undefined = known.unwrap_or_else(|| {
+            let found = Rc::new(image.undefined());
+            self.seen.borrow_mut().undefined.insert(real, Rc::clone(&found));
+            found
+        });
         let mut relocated = None;
         let driver_here = scope
             .iter()
             .any(|i| self.objects.get(*i).is_some_and(|o| o.via == Via::Driver));
-        for undefined in image.undefined() {
+        for undefined in undefined.iter() {
             if undefined.weak {
                 continue;
             }
-            let asked = Asked::new(&undefined);
+            let asked = Asked::new(undefined);
             let defined = (image.symbolic && image.defines(&asked))
                 || scope.iter().any(|i| {
                     let object = self.objects.get(*i).and_then(|o| o.image.as_ref());
@@ -576,8 +592,8 @@ impl Process {
                 continue;
             }
             opened.faults.push(Fault::Undefined {
-                symbol: undefined.name,
-                version: undefined.version.map(|(_, version, _)| version),
+                symbol: undefined.name.clone(),
+                version: undefined.version.as_ref().map(|(_, version, _)| version.clone()),
                 needed_by: self.path_of(id),
             });
         }
@@ -621,17 +637,4 @@ fn is_driver_symbol(name: &str) -> bool {
             .is_some_and(|c| c.is_ascii_uppercase())
     };
     driver("cu") || driver("nvml") || driver("cuda") && name.starts_with("cudaGL")
-}
-
-impl Search {
-    /// The same without the cache, for walking directories while the process changes.
-    fn clone_light(&self) -> Self {
-        Self {
-            library_path: Vec::new(),
-            cache: None,
-            defaults: Vec::new(),
-            hwcaps: self.hwcaps.clone(),
-            machine: self.machine,
-        }
-    }
 }

@@ -11,7 +11,8 @@ use shakedown_stack::{Options, Root, read};
 
 fn main() {
     let mut args = std::env::args().skip(1);
-    let (mut prefix, mut options, mut json, mut quiet) = (PathBuf::from("/usr"), Options::default(), false, false);
+    let (mut prefix, mut options, mut json, mut quiet) =
+        (PathBuf::from("/usr"), Options::default(), false, false);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--cache" => options.cache = args.next().map(PathBuf::from),
@@ -50,7 +51,10 @@ fn main() {
         return;
     }
     if json {
-        println!("{}", serde_json::to_string_pretty(&reading.stack).unwrap_or_default());
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&reading.stack).unwrap_or_default()
+        );
         println!("{}", serde_json::to_string_pretty(&checked).unwrap_or_default());
         return;
     }
@@ -63,11 +67,25 @@ fn main() {
             f.code,
             f.subject,
             f.what,
-            found.caused_by.as_ref().map(|c| format!(" <- {c}")).unwrap_or_default()
+            found
+                .caused_by
+                .as_ref()
+                .map(|c| format!(" <- {c}"))
+                .unwrap_or_default()
         );
     }
-    for extension in checked.extensions.iter().filter(|e| e.loads != shakedown_model::Loads::Yes) {
-        println!("{:?} {} {}: {}", extension.loads, extension.package, extension.file, extension.why.join("; "));
+    for extension in checked
+        .extensions
+        .iter()
+        .filter(|e| e.loads != shakedown_model::Loads::Yes)
+    {
+        println!(
+            "{:?} {} {}: {}",
+            extension.loads,
+            extension.package,
+            extension.file,
+            extension.why.join("; ")
+        );
     }
     println!("exit {:?}", check::exit(&checked));
 }

@@ -1,12 +1,13 @@
 //! Following load plans: what a real start brings into the process before an extension, and what comes of it.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use shakedown_model::{ExtensionVerdict, Loads};
 
 use crate::catalog::{Catalog, Plan, PlanExtension, PlanStep};
 use crate::elf::Header;
+use crate::files::Record;
 use crate::loader::{Fault, Opened, Process, Search};
 use crate::python::{Distribution, Environment, Variables, extension_tag};
 use crate::root::Root;
@@ -207,8 +208,8 @@ impl<'a> Loader<'a> {
         torch_cuda(self.root, self.environment).map(|(major, _)| major)
     }
 
-    /// Judges the extensions of every distribution that has some.
-    pub fn judge(&self) -> Judgement {
+    /// Judges the extensions of every distribution that has some, given the RECORDs by metadata directory.
+    pub fn judge(&self, records: &HashMap<PathBuf, Record>) -> Judgement {
         let mut out = Judgement::default();
         let mut planned: Vec<(&Distribution, &Plan)> = Vec::new();
         let mut alone = Vec::new();
@@ -273,7 +274,7 @@ impl<'a> Loader<'a> {
                 }
             }
         }
-        self.judge_alone(&alone, &mut out);
+        self.judge_alone(&alone, records, &mut out);
         out.mapped = mapped.into_iter().collect();
         out
     }
@@ -331,11 +332,19 @@ impl<'a> Loader<'a> {
         judged(distribution, file, extension.needed, Some(name), opened)
     }
 
-    fn judge_alone(&self, distributions: &[&Distribution], out: &mut Judgement) {
+    fn judge_alone(
+        &self,
+        distributions: &[&Distribution],
+        records: &HashMap<PathBuf, Record>,
+        out: &mut Judgement,
+    ) {
         let mut scratch = Judgement::default();
         let started = self.start(&mut scratch);
         for distribution in distributions {
-            for file in owned_extensions(self.root, self.environment, distribution) {
+            let Some(record) = records.get(&distribution.info) else {
+                continue;
+            };
+            for file in owned_extensions(record, self.environment, distribution) {
                 let Some(mut process) = started.clone() else {
                     out.extensions
                         .push(unknown(distribution, &file, true, &scratch.unknown, None));
@@ -367,11 +376,8 @@ impl<'a> Loader<'a> {
 }
 
 /// The extension modules of a distribution that this interpreter could import.
-fn owned_extensions(root: &Root, environment: &Environment, distribution: &Distribution) -> Vec<PathBuf> {
-    let Ok(record) = root.read(&distribution.info.join("RECORD"), crate::files::MAX_RECORD) else {
-        return Vec::new();
-    };
-    crate::files::Record::parse(&record)
+fn owned_extensions(record: &Record, environment: &Environment, distribution: &Distribution) -> Vec<PathBuf> {
+    record
         .entries
         .iter()
         .filter(|e| {

@@ -12,7 +12,7 @@ use shakedown_model::{
 use crate::catalog::Catalog;
 use crate::check::{Facts, LaunchNeeds};
 use crate::fatbin::GpuCode;
-use crate::files::{HashCache, Verification, Verifier, Wheel, unified};
+use crate::files::{HashCache, Record, Verification, Verifier, Wheel, unified};
 use crate::git;
 use crate::machine;
 use crate::plan::{Judgement, Loader};
@@ -132,8 +132,8 @@ pub fn read(root: &Root, environment: Environment, variables: Variables, options
     }
     stack.driver = machine::read_driver(root, &variables, machine_code);
     stack.environment = kept(&variables);
-    stack.packages = packages(root, &environment, &mut cache);
-    stack.hooks = hooks(root, &environment, &variables);
+    stack.packages = packages(root, &environment, &verification, &mut cache);
+    stack.hooks = hooks(root, &environment, &variables, &verification);
     stack.checkouts = git::checkouts(root, &environment, &mut stack.unread);
     stack.tools = machine::read_tools(root, Some(&environment), &variables, &mut |path, read| {
         let Some(stamp) = crate::files::stamp(root, path) else {
@@ -171,7 +171,7 @@ pub fn read(root: &Root, environment: Environment, variables: Variables, options
             .into_iter()
             .collect()
     };
-    let judgement = Loader::new(root, &environment, &variables, &sm).judge();
+    let judgement = Loader::new(root, &environment, &variables, &sm).judge(&verification.records);
     let mapped = match options.pid {
         Some(pid) => crate::process::mapped(pid).unwrap_or_default(),
         None => Vec::new(),
@@ -230,7 +230,12 @@ pub(crate) fn kept(variables: &Variables) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn packages(root: &Root, environment: &Environment, cache: &mut HashCache) -> Vec<StackPackage> {
+fn packages(
+    root: &Root,
+    environment: &Environment,
+    verification: &Verification,
+    cache: &mut HashCache,
+) -> Vec<StackPackage> {
     environment
         .distributions
         .iter()
@@ -257,23 +262,29 @@ fn packages(root: &Root, environment: &Environment, cache: &mut HashCache) -> Ve
                 origin,
                 installer: d.installer.clone(),
                 site: d.site.display().to_string(),
-                gpu_code: gpu_code(root, d, cache),
+                gpu_code: verification
+                    .records
+                    .get(&d.info)
+                    .map(|r| gpu_code(root, d, r, cache))
+                    .unwrap_or_default(),
             }
         })
         .collect()
 }
 
-fn gpu_code(root: &Root, distribution: &Distribution, cache: &mut HashCache) -> Vec<GpuCodeOf> {
+fn gpu_code(
+    root: &Root,
+    distribution: &Distribution,
+    record: &Record,
+    cache: &mut HashCache,
+) -> Vec<GpuCodeOf> {
     use shakedown_model::StackGroup as G;
     let group = Catalog::get().group(&distribution.name);
-    if matches!(group, G::Other | G::Model | G::Python | G::Compiler | G::Cuda) || !distribution.has_record {
+    if matches!(group, G::Other | G::Model | G::Python | G::Compiler | G::Cuda) {
         return Vec::new();
     }
-    let Ok(record) = root.read(&distribution.info.join("RECORD"), crate::files::MAX_RECORD) else {
-        return Vec::new();
-    };
     let mut found = Vec::new();
-    for entry in crate::files::Record::parse(&record).entries {
+    for entry in &record.entries {
         if !(entry.path.ends_with(".so") || entry.path.contains(".so.")) || entry.path.contains("..") {
             continue;
         }
@@ -296,7 +307,7 @@ fn gpu_code(root: &Root, distribution: &Distribution, cache: &mut HashCache) -> 
         };
         if !code.is_empty() {
             found.push(GpuCodeOf {
-                file: entry.path,
+                file: entry.path.clone(),
                 cubins: code.cubins,
                 ptx: code.ptx,
             });
@@ -333,7 +344,12 @@ fn code_from_note(text: &str) -> Option<GpuCode> {
     })
 }
 
-fn hooks(root: &Root, environment: &Environment, variables: &Variables) -> Vec<StackHook> {
+fn hooks(
+    root: &Root,
+    environment: &Environment,
+    variables: &Variables,
+    verification: &Verification,
+) -> Vec<StackHook> {
     let mut hooks: Vec<StackHook> = environment
         .path
         .hooks
@@ -347,7 +363,7 @@ fn hooks(root: &Root, environment: &Environment, variables: &Variables) -> Vec<S
             path: hook.path.display().to_string(),
             line: hook.line,
             text: hook.text.clone(),
-            package: owner(root, environment, &hook.path),
+            package: owner(environment, &hook.path, verification),
             sha256: sha256_of(root, &hook.path),
         })
         .collect();
@@ -377,7 +393,7 @@ fn sha256_of(root: &Root, path: &Path) -> Option<String> {
 }
 
 /// The package whose RECORD lists a file that lies directly in a site directory.
-fn owner(root: &Root, environment: &Environment, path: &Path) -> Option<String> {
+fn owner(environment: &Environment, path: &Path, verification: &Verification) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     if matches!(name, "_virtualenv.pth" | "distutils-precedence.pth") {
         return Some("setuptools".to_owned());
@@ -391,19 +407,16 @@ fn owner(root: &Root, environment: &Environment, path: &Path) -> Option<String> 
     {
         return Some("python".to_owned());
     }
-    let line = format!("{name},");
     environment
         .distributions
         .iter()
         .chain(&environment.hidden)
-        .filter(|d| path.starts_with(&d.site) && d.has_record)
+        .filter(|d| path.starts_with(&d.site))
         .find(|d| {
-            root.read(&d.info.join("RECORD"), crate::files::MAX_RECORD)
-                .is_ok_and(|bytes| {
-                    bytes
-                        .split(|b| *b == b'\n')
-                        .any(|l| l.starts_with(line.as_bytes()))
-                })
+            verification
+                .records
+                .get(&d.info)
+                .is_some_and(|r| r.entries.iter().any(|e| e.path == name))
         })
         .map(|d| d.name.clone())
 }

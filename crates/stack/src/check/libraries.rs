@@ -100,6 +100,7 @@ fn wheel_of(library: &str) -> Option<String> {
 
 pub(super) fn check(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
     steps(facts, findings);
+    none_of(facts, findings);
     missing(facts, findings);
     versions(facts, findings);
     symbols(facts, findings);
@@ -142,21 +143,48 @@ fn steps(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The extensions whose loading matters: one that fails is no fault while a sibling that is enough loads.
+/// The extensions that do not load and have no sibling that would do.
 fn failing<'a>(facts: &'a Facts<'_>) -> Vec<&'a Judged> {
-    let enough: BTreeSet<&str> = facts
-        .judgement
-        .extensions
-        .iter()
-        .filter(|j| j.any && j.verdict.loads == Loads::Yes)
-        .map(|j| j.verdict.package.as_str())
-        .collect();
     facts
         .judgement
         .extensions
         .iter()
-        .filter(|j| j.verdict.loads == Loads::No && !(j.any && enough.contains(j.verdict.package.as_str())))
+        .filter(|j| j.verdict.loads == Loads::No && !j.any)
         .collect()
+}
+
+/// Packages of which one file among several must load, and none does.
+fn none_of(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
+    let mut packages: BTreeMap<&str, Vec<&Judged>> = BTreeMap::new();
+    for judged in facts.judgement.extensions.iter().filter(|j| j.any) {
+        packages.entry(&judged.verdict.package).or_default().push(judged);
+    }
+    for (package, members) in packages {
+        if members.iter().any(|j| j.verdict.loads != Loads::No) {
+            continue;
+        }
+        let mut finding = Finding::new(
+            "stack-library-missing",
+            verdict_of(&members),
+            package,
+            format!("none of the {} builds of {package} loads", members.len()),
+        )
+        .why("each is for one version of a library, and no version that it was built for is here");
+        for judged in &members {
+            if let Some(fault) = judged.faults.first() {
+                finding = finding.evidence(Evidence::new(&judged.verdict.file, describe(fault)));
+            }
+        }
+        let ffmpeg = members
+            .iter()
+            .flat_map(|j| &j.faults)
+            .any(|fault| matches!(fault, Fault::Missing { library, .. } if library.starts_with("libav")));
+        if ffmpeg {
+            let command = Some("apt-get install ffmpeg".to_owned());
+            finding = finding.fix("install FFmpeg's libraries", command, Applicability::Review);
+        }
+        findings.push(finding);
+    }
 }
 
 fn verdict_of(members: &[&Judged]) -> Verdict {
@@ -257,12 +285,6 @@ fn with_fix(facts: &Facts<'_>, finding: Finding, package: &str, library: &str, o
         finding = finding.fix(
             "install libnuma",
             Some("apt-get install libnuma1".to_owned()),
-            Applicability::Review,
-        );
-    } else if library.starts_with("libav") || library.starts_with("libsw") {
-        finding = finding.fix(
-            "install FFmpeg's libraries",
-            Some("apt-get install ffmpeg".to_owned()),
             Applicability::Review,
         );
     }

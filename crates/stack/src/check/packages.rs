@@ -280,22 +280,12 @@ fn tags(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
 /// Extension modules for another Python in a package that has none for this one.
 fn foreign_modules(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
     for distribution in &facts.environment.distributions {
-        if !distribution.tags.iter().all(|t| t.starts_with("py")) || !distribution.has_record {
+        if !distribution.tags.iter().all(|t| t.starts_with("py")) {
             continue;
         }
-        let Ok(bytes) = facts
-            .root
-            .read(&distribution.info.join("RECORD"), crate::files::MAX_RECORD)
-        else {
+        let Some(record) = facts.verification.records.get(&distribution.info) else {
             continue;
         };
-        if !bytes
-            .windows(11)
-            .any(|w| w == b".cpython-3".get(..10).map_or(&b""[..], |p| p) || w.starts_with(b".cpython-3"))
-        {
-            continue;
-        }
-        let record = crate::files::Record::parse(&bytes);
         let tags: BTreeSet<u32> = record
             .entries
             .iter()

@@ -76,6 +76,8 @@ pub struct Verification {
     pub hashed: u64,
     /// Bytes of these.
     pub hashed_bytes: u64,
+    /// The RECORDs, by metadata directory.
+    pub records: HashMap<PathBuf, Record>,
     /// Files of which the cache knew.
     pub remembered: u64,
     /// Files that belong to nobody beyond those that are listed.
@@ -159,14 +161,27 @@ impl<'a> Verifier<'a> {
         let mut jobs = Vec::new();
         let sites: BTreeSet<PathBuf> = listed.iter().map(|l| l.distribution.site.clone()).collect();
         let known: std::collections::HashSet<&Path> = directories.iter().map(PathBuf::as_path).collect();
+        // What belongs to whom is as it was as long as every RECORD is.
+        let as_before = listed.iter().all(|l| l.remembered.is_some());
         for group in owned.chunk_by(|a, b| a.directory == b.directory) {
             let Some(directory) = group.first().and_then(|o| directories.get(o.directory as usize)) else {
                 continue;
             };
-            self.look(&base, directory, group, &mut listed, &mut jobs, &mut out);
+            let handle = self.look(&base, directory, group, &mut listed, &mut jobs, &mut out);
             self.overlaps(group, &listed, &mut out);
-            if sites.iter().any(|s| directory.starts_with(s)) {
-                self.strangers(directory, &sites, group, &listed, &known, &mut out);
+            let Some(handle) = handle.filter(|_| sites.iter().any(|s| directory.starts_with(s))) else {
+                continue;
+            };
+            // A directory in which there was no stranger, and in which nothing came or went since, has none.
+            let stamp = handle.metadata().map(|m| stamp_of(&m)).unwrap_or_default();
+            let key = format!("dir {}", directory.display());
+            if as_before && cache.note(&key, stamp).is_some() {
+                continue;
+            }
+            let before = out.changes.len() as u64 + out.more_added;
+            let plain = self.strangers(directory, &sites, group, &listed, &known, &mut out);
+            if plain && before == out.changes.len() as u64 + out.more_added && !racy(stamp) {
+                cache.set_note(key, stamp, String::new());
             }
         }
         self.hash(jobs, &mut listed, &mut out);
@@ -238,7 +253,12 @@ impl<'a> Verifier<'a> {
                 let place = match last {
                     Some((d, place)) if d == directory => place,
                     _ => *local.entry(directory).or_insert_with(|| {
-                        let full = crate::python::lexical(&list.distribution.site.join(directory));
+                        let joined = list.distribution.site.join(directory);
+                        let full = if directory.contains("..") {
+                            crate::python::lexical(&joined)
+                        } else {
+                            joined
+                        };
                         if !full.starts_with(self.prefix) && !full.starts_with(&list.distribution.site) {
                             return None;
                         }
@@ -275,7 +295,7 @@ impl<'a> Verifier<'a> {
         listed: &mut [Listed<'_>],
         jobs: &mut Vec<Job>,
         out: &mut Verification,
-    ) {
+    ) -> Option<File> {
         let handle = match directory.strip_prefix(self.prefix) {
             Ok(relative) => Root::dir_beneath(base, relative),
             Err(_) => self
@@ -298,7 +318,7 @@ impl<'a> Verifier<'a> {
                     what: directory.display().to_string(),
                     why: error.to_string(),
                 });
-                return;
+                return None;
             }
         };
         for item in group {
@@ -374,6 +394,7 @@ impl<'a> Verifier<'a> {
                 }),
             }
         }
+        handle
     }
 
     fn overlaps(&self, group: &[Owned], listed: &[Listed<'_>], out: &mut Verification) {
@@ -408,7 +429,8 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Lists what is in a directory of packages and in no RECORD.
+    /// Lists what is in a directory of packages and in no RECORD. Says whether there was no directory of nobody's,
+    /// in which more could come without this one's changing.
     fn strangers(
         &self,
         directory: &Path,
@@ -417,16 +439,17 @@ impl<'a> Verifier<'a> {
         listed: &[Listed<'_>],
         known: &std::collections::HashSet<&Path>,
         out: &mut Verification,
-    ) {
+    ) -> bool {
         let is_site = sites.contains(directory);
         if directory.file_name().is_some_and(|n| n == "__pycache__") {
-            return;
+            return true;
         }
+        let mut plain = true;
         let Ok(place) = self.root.locate(directory) else {
-            return;
+            return false;
         };
         let Ok(entries) = std::fs::read_dir(place) else {
-            return;
+            return false;
         };
         let name_of = |o: &Owned| {
             let list = listed.get(o.distribution as usize)?;
@@ -457,9 +480,7 @@ impl<'a> Verifier<'a> {
             {
                 continue;
             }
-            if is_dir && known.iter().any(|k| k.starts_with(&path)) {
-                continue;
-            }
+            plain &= !is_dir;
             let owner = group
                 .first()
                 .and_then(|o| listed.get(o.distribution as usize))
@@ -478,6 +499,7 @@ impl<'a> Verifier<'a> {
                 self.added(&path, site, owner, out);
             }
         }
+        plain
     }
 
     /// Something beside the packages: a module or package of nobody's. Other files do nothing there.
@@ -569,9 +591,6 @@ impl<'a> Verifier<'a> {
         });
         out.hashed = jobs.len() as u64;
         out.hashed_bytes = bytes.into_inner();
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |d| d.as_nanos() as i64);
         for (job, hash) in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
             let Some(list) = listed.get_mut(job.distribution as usize) else {
                 continue;
@@ -585,7 +604,7 @@ impl<'a> Verifier<'a> {
                         State::Other(hash)
                     };
                     let mut stamp = job.stamp;
-                    if now - stamp.mtime_ns < RACY_NS {
+                    if racy(stamp) {
                         stamp.inode = 0;
                     }
                     if let Some(slot) = list.now.files.get_mut(job.entry as usize) {
@@ -624,12 +643,22 @@ impl<'a> Verifier<'a> {
             }
             let key = list.distribution.info.display().to_string();
             cache.put(key, std::mem::take(&mut list.now));
+            out.records
+                .insert(list.distribution.info.clone(), std::mem::take(&mut list.record));
         }
         out.changes
             .sort_by(|a, b| (&a.package, &a.path).cmp(&(&b.package, &b.path)));
         // Two packages that list one file both see it changed: one line is enough.
         out.changes.dedup_by(|a, b| a.path == b.path && a.kind == b.kind);
     }
+}
+
+/// Whether a change right after this one could bear the same time.
+fn racy(stamp: Stamp) -> bool {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| d.as_nanos() as i64);
+    now - stamp.mtime_ns < RACY_NS
 }
 
 fn stamp_of(meta: &std::fs::Metadata) -> Stamp {

@@ -57,14 +57,19 @@ pub fn driver_stub(directory: &Path, files: &[PathBuf]) -> PathBuf {
         for undefined in image.undefined() {
             let name = undefined.name;
             let driver = |prefix: &str| {
-                name.strip_prefix(prefix).and_then(|r| r.chars().next()).is_some_and(|c| c.is_ascii_uppercase())
+                name.strip_prefix(prefix)
+                    .and_then(|r| r.chars().next())
+                    .is_some_and(|c| c.is_ascii_uppercase())
             };
             if driver("cu") || driver("nvml") {
                 names.insert(name);
             }
         }
     }
-    let source: String = names.iter().map(|n| format!("int {n}(void) {{ return 100; }}\n")).collect();
+    let source: String = names
+        .iter()
+        .map(|n| format!("int {n}(void) {{ return 100; }}\n"))
+        .collect();
     super::support::compile(directory, "libcuda.so.1", &source, &["-Wl,-soname,libcuda.so.1"]);
     directory.to_owned()
 }
@@ -86,7 +91,11 @@ pub fn disagreement(ours: &Opened, truth: &Truth, stub: Option<&Path>) -> Option
         }
         None => {
             if !ours.loads() {
-                return Some(format!("the loader loads it, we say {:?} {:?}", ours.faults.first(), ours.unknown));
+                return Some(format!(
+                    "the loader loads it, we say {:?} {:?}",
+                    ours.faults.first(),
+                    ours.unknown
+                ));
             }
             let ours: BTreeSet<&PathBuf> = ours.new.iter().map(|(_, real)| real).collect();
             let before: BTreeSet<&PathBuf> = truth.before.iter().collect();

@@ -15,7 +15,10 @@ use super::oracle::{ask, disagreement, driver_stub};
 fn the_interpreters_own_modules() {
     let root = Root::new("/");
     let found = std::process::Command::new("python3")
-        .args(["-c", "import sys,sysconfig;print(sys.executable);print(sysconfig.get_path('platstdlib'))"])
+        .args([
+            "-c",
+            "import sys,sysconfig;print(sys.executable);print(sysconfig.get_path('platstdlib'))",
+        ])
         .output();
     let Ok(output) = found else {
         return;
@@ -33,7 +36,12 @@ fn the_interpreters_own_modules() {
         let (ours, unknown) = loader.verdict(&[], &file);
         assert!(unknown.is_empty(), "{unknown:?}");
         let truth = ask(&python, "", &file, &[]).expect("the interpreter answers");
-        assert_eq!(disagreement(&ours.unwrap(), &truth, None), None, "{}", file.display());
+        assert_eq!(
+            disagreement(&ours.unwrap(), &truth, None),
+            None,
+            "{}",
+            file.display()
+        );
         compared += 1;
     }
     assert!(compared > 0 || !modules.exists());
@@ -61,7 +69,11 @@ fn real_pairs() {
     let mut rows = Vec::new();
     for torch in ["t2.8.0", "sglang", "t2.11.0"] {
         let prefix = base.join(torch);
-        let mut packages: Vec<_> = std::fs::read_dir(base.join("x")).unwrap().flatten().map(|e| e.path()).collect();
+        let mut packages: Vec<_> = std::fs::read_dir(base.join("x"))
+            .unwrap()
+            .flatten()
+            .map(|e| e.path())
+            .collect();
         packages.sort();
         for package in packages {
             let label = package.file_name().unwrap().to_string_lossy().into_owned();
@@ -90,7 +102,10 @@ fn real_pairs() {
                     &prefix.join("bin/python"),
                     &plan.first.join(","),
                     &file,
-                    &[("PYTHONPATH", overlay.clone()), ("LD_LIBRARY_PATH", stub.display().to_string())],
+                    &[
+                        ("PYTHONPATH", overlay.clone()),
+                        ("LD_LIBRARY_PATH", stub.display().to_string()),
+                    ],
                 )
                 .expect("torch imports");
                 rows.push(Row {
@@ -109,16 +124,34 @@ fn real_pairs() {
             }
         }
     }
-    let mut table = String::from("| torch | extension | our verdict | the loader's | agree |\n|---|---|---|---|---|\n");
+    let mut table =
+        String::from("| torch | extension | our verdict | the loader's | agree |\n|---|---|---|---|---|\n");
     for row in &rows {
         let agree = if row.agree.is_none() { "yes" } else { "**no**" };
-        writeln!(table, "| {} | {} | {} | {} | {agree} |", row.torch, row.extension, sentence(&row.ours), sentence(&row.truth)).unwrap();
+        writeln!(
+            table,
+            "| {} | {} | {} | {} | {agree} |",
+            row.torch,
+            row.extension,
+            sentence(&row.ours),
+            sentence(&row.truth)
+        )
+        .unwrap();
     }
     if let Ok(path) = std::env::var("SHAKEDOWN_STACK_TABLE") {
         std::fs::write(path, &table).unwrap();
     }
     println!("{table}");
-    let wrong: Vec<_> = rows.iter().filter_map(|r| Some(format!("{} {}: {}", r.torch, r.extension, r.agree.as_ref()?))).collect();
+    let wrong: Vec<_> = rows
+        .iter()
+        .filter_map(|r| Some(format!("{} {}: {}", r.torch, r.extension, r.agree.as_ref()?)))
+        .collect();
     assert!(rows.len() >= 20, "{} pairs", rows.len());
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        rows.len(),
+        wrong.join("\n")
+    );
 }

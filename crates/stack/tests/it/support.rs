@@ -49,9 +49,19 @@ impl Env {
         std::fs::create_dir_all(env.prefix().join("bin")).unwrap();
         // The interpreter of these environments is a small executable of its own.
         let source = env.dir.path().join("python.c");
-        std::fs::write(&source, "int PyModule_Create2(void){return 0;} int main(void){return 0;}").unwrap();
+        std::fs::write(
+            &source,
+            "int PyModule_Create2(void){return 0;} int main(void){return 0;}",
+        )
+        .unwrap();
         let python = env.prefix().join("bin/python3.11");
-        let status = Command::new("cc").arg("-rdynamic").arg("-o").arg(&python).arg(&source).status().unwrap();
+        let status = Command::new("cc")
+            .arg("-rdynamic")
+            .arg("-o")
+            .arg(&python)
+            .arg(&source)
+            .status()
+            .unwrap();
         assert!(status.success());
         std::os::unix::fs::symlink("python3.11", env.prefix().join("bin/python3")).unwrap();
         env
@@ -75,7 +85,11 @@ impl Env {
             let full = self.site().join(path);
             std::fs::create_dir_all(full.parent().unwrap()).unwrap();
             std::fs::write(full, bytes).unwrap();
-            record.push_str(&format!("{path},sha256={},{}\n", base64(&Sha256::digest(bytes)), bytes.len()));
+            record.push_str(&format!(
+                "{path},sha256={},{}\n",
+                base64(&Sha256::digest(bytes)),
+                bytes.len()
+            ));
         };
         for (path, bytes) in files {
             write(path, bytes);
@@ -91,15 +105,24 @@ impl Env {
     pub fn pure(&self, name: &str, version: &str, headers: &str) {
         let module = format!("{}/__init__.py", name.replace('-', "_"));
         let text = format!("# {name} {version}\n");
-        self.install(name, version, headers, "py3-none-any", &[(&module, text.as_bytes())]);
+        self.install(
+            name,
+            version,
+            headers,
+            "py3-none-any",
+            &[(&module, text.as_bytes())],
+        );
     }
 
     /// Reads and judges it, on the machine's own file system, so that the C library is the real one.
     pub fn read(&self, variables: &[(&str, &str)], options: shakedown_stack::Options) -> Read {
         let root = shakedown_stack::Root::new("/");
-        let variables = variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let environment =
-            shakedown_stack::python::Environment::of_prefix(&root, &self.prefix(), &variables).expect("an environment");
+        let variables = variables
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
+        let environment = shakedown_stack::python::Environment::of_prefix(&root, &self.prefix(), &variables)
+            .expect("an environment");
         let reading = shakedown_stack::read(&root, environment, variables, options);
         let check = reading.check(&root);
         Read { reading, check }
@@ -114,7 +137,12 @@ pub struct Read {
 impl Read {
     /// The findings of this code.
     pub fn of(&self, code: &str) -> Vec<&shakedown_model::Finding> {
-        self.check.findings.iter().map(|f| &f.finding).filter(|f| f.code == code).collect()
+        self.check
+            .findings
+            .iter()
+            .map(|f| &f.finding)
+            .filter(|f| f.code == code)
+            .collect()
     }
 
     /// Codes of what fails or warns.
@@ -123,7 +151,12 @@ impl Read {
             .findings
             .iter()
             .map(|f| &f.finding)
-            .filter(|f| matches!(f.verdict, shakedown_model::Verdict::Fail | shakedown_model::Verdict::Warn))
+            .filter(|f| {
+                matches!(
+                    f.verdict,
+                    shakedown_model::Verdict::Fail | shakedown_model::Verdict::Warn
+                )
+            })
             // What the machine that runs the tests lacks is none of their business.
             .filter(|f| f.code != "stack-toolchain")
             .map(|f| f.code.as_str())

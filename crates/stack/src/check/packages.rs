@@ -69,7 +69,11 @@ fn requirements(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
     let none = BTreeSet::new();
     for distribution in &facts.environment.distributions {
         let own = wanted.get(&distribution.name).unwrap_or(&none);
+        let mut said = BTreeSet::new();
         for requirement in &distribution.metadata.requires {
+            if !said.insert(requirement.text.as_str()) {
+                continue;
+            }
             if let Some(marker) = &requirement.marker
                 && marker.holds(&values, own) != Some(true)
             {

@@ -205,7 +205,14 @@ impl Environment {
                 if !known || name.starts_with('~') {
                     continue;
                 }
-                match Distribution::read(root, &dir.join(&name)) {
+                let read = Distribution::read(root, &dir.join(&name));
+                if let Ok(found) = &read
+                    && found.metadata.cut
+                {
+                    let why = "its headers are longer than any real ones; the rest was not read".to_owned();
+                    self.unread.push((dir.join(&name), why));
+                }
+                match read {
                     Ok(found) if seen.insert(found.name.clone()) => self.distributions.push(found),
                     Ok(found) => self.hidden.push(found),
                     Err(error) => self.unread.push((dir.join(&name), error.to_string())),

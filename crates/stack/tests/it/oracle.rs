@@ -33,8 +33,8 @@ pub struct Truth {
     pub after: Vec<PathBuf>,
 }
 
-/// Asks the interpreter. `None` if even the imports fail.
-pub fn ask(python: &Path, imports: &str, file: &Path, variables: &[(&str, String)]) -> Option<Truth> {
+/// Asks the interpreter. An error if even the imports fail, or if it dies.
+pub fn ask(python: &Path, imports: &str, file: &Path, variables: &[(&str, String)]) -> Result<Truth, String> {
     let mut command = Command::new(python);
     command.arg("-c").arg(SCRIPT).arg(file).arg(imports);
     for name in ["LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "CUDA_HOME"] {
@@ -43,8 +43,9 @@ pub fn ask(python: &Path, imports: &str, file: &Path, variables: &[(&str, String
     command.envs(variables.iter().map(|(k, v)| (k, v)));
     let output = command.output().expect("python runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = text.lines().find_map(|l| l.strip_prefix("ORACLE"))?;
-    serde_json::from_str(line).ok()
+    let line = text.lines().find_map(|l| l.strip_prefix("ORACLE"));
+    line.and_then(|l| serde_json::from_str(l).ok())
+        .ok_or_else(|| format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)))
 }
 
 /// A directory with a `libcuda.so.1` that defines what `files` ask of the driver, and nothing else.

@@ -107,7 +107,7 @@ fn real_pairs() {
                         ("LD_LIBRARY_PATH", stub.display().to_string()),
                     ],
                 )
-                .expect("torch imports");
+                .unwrap_or_else(|e| panic!("{torch_version} {label} {}: {e}", file.display()));
                 rows.push(Row {
                     torch: torch_version.clone(),
                     extension: format!("{label} {}", file.strip_prefix(&package).unwrap().display()),

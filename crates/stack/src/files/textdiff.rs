@@ -25,6 +25,7 @@ enum Edit {
     Add(usize),
 }
 
+#[expect(clippy::many_single_char_names, reason = "the names of Myers' paper")]
 /// The shortest edit from `a` to `b`, or `None` where it is longer than the bound.
 fn edits(a: &[&str], b: &[&str]) -> Option<Vec<Edit>> {
     let head = a.iter().zip(b).take_while(|(x, y)| x == y).count();

@@ -3,6 +3,12 @@
 //! A [`Root`] is looked at; what is found goes into the document `shakedown.stack/1`, its faults into
 //! `shakedown.stack-check/1`, and what two of them differ in into `shakedown.stack-diff/1`.
 
+#![allow(
+    clippy::case_sensitive_file_extension_comparisons,
+    reason = "file names are case-sensitive where these files lie"
+)]
+#![allow(clippy::single_match_else, reason = "both arms matter")]
+
 mod catalog;
 pub mod check;
 mod diff;

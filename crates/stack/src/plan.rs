@@ -48,6 +48,9 @@ pub struct Judgement {
     pub unknown: Vec<String>,
 }
 
+/// Distributions with the plans that are followed for them.
+type Members<'a> = Vec<(&'a Distribution, &'a Plan)>;
+
 /// Follows plans in one environment.
 #[derive(Debug)]
 pub struct Loader<'a> {
@@ -220,7 +223,7 @@ impl<'a> Loader<'a> {
                 alone.push(distribution);
             }
         }
-        let mut groups: Vec<(Vec<String>, Vec<(&Distribution, &Plan)>)> = Vec::new();
+        let mut groups: Vec<(Vec<String>, Members<'_>)> = Vec::new();
         for (distribution, plan) in planned {
             let mut chain: Vec<String> = plan.first.clone();
             if !plan.step.is_empty() {
@@ -236,7 +239,7 @@ impl<'a> Loader<'a> {
             let mut local = Judgement::default();
             let process = self.after(&chain, &mut local);
             if let Some(process) = &process {
-                self.note(process, &mut mapped);
+                Self::note(process, &mut mapped);
             }
             let reasons = local.unknown.clone();
             let broken = !local.step_faults.is_empty();
@@ -279,7 +282,7 @@ impl<'a> Loader<'a> {
         out
     }
 
-    fn note(&self, process: &Process, mapped: &mut BTreeSet<(PathBuf, PathBuf)>) {
+    fn note(process: &Process, mapped: &mut BTreeSet<(PathBuf, PathBuf)>) {
         for object in process.objects().iter().filter(|o| o.image.is_some()) {
             mapped.insert((object.path.clone(), object.real.clone()));
         }
@@ -323,7 +326,7 @@ impl<'a> Loader<'a> {
         }
         let opened = process.open(&file.display().to_string(), false);
         if opened.loads() {
-            self.note(&process, mapped);
+            Self::note(&process, mapped);
         }
         let name = match &plan.versions {
             Some(versions) => format!("{} {versions}", plan.package),

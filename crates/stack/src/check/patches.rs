@@ -71,11 +71,10 @@ fn files(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
         for change in changes.iter().take(NAMED) {
             let lines = match (change.added, change.removed) {
                 (Some(added), Some(removed)) => format!("+{added} -{removed} lines"),
-                _ => change
-                    .sha256
-                    .as_ref()
-                    .map(|h| format!("sha256 {}", h.get(..16).unwrap_or(h)))
-                    .unwrap_or_else(|| verb.to_owned()),
+                _ => change.sha256.as_ref().map_or_else(
+                    || verb.to_owned(),
+                    |h| format!("sha256 {}", h.get(..16).unwrap_or(h)),
+                ),
             };
             finding = finding.evidence(Evidence::new(&change.path, lines));
         }

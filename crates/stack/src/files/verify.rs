@@ -168,7 +168,7 @@ impl<'a> Verifier<'a> {
                 continue;
             };
             let handle = self.look(&base, directory, group, &mut listed, &mut jobs, &mut out);
-            self.overlaps(group, &listed, &mut out);
+            Self::overlaps(group, &listed, &mut out);
             let Some(handle) = handle.filter(|_| sites.iter().any(|s| directory.starts_with(s))) else {
                 continue;
             };
@@ -185,7 +185,7 @@ impl<'a> Verifier<'a> {
             }
         }
         self.hash(jobs, &mut listed, &mut out);
-        self.conclude(&mut listed, cache, &mut out);
+        Self::conclude(&mut listed, cache, &mut out);
         out
     }
 
@@ -397,7 +397,7 @@ impl<'a> Verifier<'a> {
         handle
     }
 
-    fn overlaps(&self, group: &[Owned], listed: &[Listed<'_>], out: &mut Verification) {
+    fn overlaps(group: &[Owned], listed: &[Listed<'_>], out: &mut Verification) {
         let entry = |o: &Owned| &listed[o.distribution as usize].record.entries[o.entry as usize];
         for pair in group.windows(2) {
             let [a, b] = pair else {
@@ -632,7 +632,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    fn conclude(&self, listed: &mut [Listed<'_>], cache: &mut HashCache, out: &mut Verification) {
+    fn conclude(listed: &mut [Listed<'_>], cache: &mut HashCache, out: &mut Verification) {
         for list in listed {
             for (entry, (_, state)) in list.record.entries.iter().zip(&list.now.files) {
                 if let State::Other(hash) = state {

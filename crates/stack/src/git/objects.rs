@@ -30,7 +30,7 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 struct Pack {
     index: File,
-    pack: File,
+    data: File,
     count: u32,
 }
 
@@ -135,7 +135,7 @@ impl<'a> Objects<'a> {
             return None;
         }
         let mut head = [0; 64];
-        let n = pack.pack.read_at(&mut head, offset).ok()?;
+        let n = pack.data.read_at(&mut head, offset).ok()?;
         let head = head.get(..n)?;
         let first = *head.first()?;
         let (mut at, mut size, mut shift) = (1, u64::from(first & 15), 4);
@@ -153,7 +153,7 @@ impl<'a> Objects<'a> {
             kind @ 1..=4 => {
                 let data = inflate(
                     At {
-                        file: &pack.pack,
+                        file: &pack.data,
                         offset: offset + at as u64,
                     },
                     size,
@@ -181,7 +181,7 @@ impl<'a> Objects<'a> {
         };
         let delta = inflate(
             At {
-                file: &pack.pack,
+                file: &pack.data,
                 offset: offset + at as u64,
             },
             size,
@@ -266,7 +266,7 @@ impl<'a> Objects<'a> {
 impl Pack {
     fn open(root: &Root, index_path: &Path) -> Option<Self> {
         let index = root.open(index_path).ok()?;
-        let pack = root.open(&index_path.with_extension("pack")).ok()?;
+        let data = root.open(&index_path.with_extension("pack")).ok()?;
         let mut head = [0; 8];
         index.read_exact_at(&mut head, 0).ok()?;
         if head != [0xff, b't', b'O', b'c', 0, 0, 0, 2] {
@@ -274,7 +274,7 @@ impl Pack {
         }
         let mut pack = Self {
             index,
-            pack,
+            data,
             count: 0,
         };
         pack.count = pack.fanout(255)?;

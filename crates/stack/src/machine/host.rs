@@ -93,7 +93,7 @@ pub fn read_host(root: &Root, pid: Option<u32>) -> StackHost {
             .and_then(|v| v.split_whitespace().next()?.parse::<u64>().ok())
             .unwrap_or(0)
             / 1024,
-        shm_mib: shm.map(|s| (s.blocks() as u64).saturating_mul(s.fragment_size() as u64) >> 20),
+        shm_mib: shm.map(|s| s.blocks().saturating_mul(s.fragment_size()) >> 20),
         iommu: groups.map(|g| !g.is_empty()),
         limits: kept,
         container: container(root),

@@ -106,8 +106,7 @@ fn real_pairs() {
                         ("PYTHONPATH", overlay.clone()),
                         ("LD_LIBRARY_PATH", stub.display().to_string()),
                     ],
-                )
-                ;
+                );
                 // Every library and symbol was found, and a constructor of the extension ended the process: it loads,
                 // and its ABI does not fit, which is more than the loader can say.
                 let truth = match truth {
@@ -116,7 +115,11 @@ fn real_pairs() {
                         rows.push(Row {
                             torch: torch_version.clone(),
                             extension: format!("{label} {}", file.strip_prefix(&package).unwrap().display()),
-                            ours: if ours.loads() { "loads".to_owned() } else { "does not load".to_owned() },
+                            ours: if ours.loads() {
+                                "loads".to_owned()
+                            } else {
+                                "does not load".to_owned()
+                            },
                             truth: format!("linked, then died: {}", died.lines().next().unwrap_or_default()),
                             agree: (!died.starts_with("signal") || !ours.loads()).then_some(died),
                         });

@@ -2,7 +2,12 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::default_trait_access,
+    clippy::format_collect,
+    clippy::format_push_string,
     clippy::panic,
+    clippy::semicolon_if_nothing_returned,
+    clippy::single_match_else,
     clippy::print_stdout,
     missing_docs,
     unreachable_pub,

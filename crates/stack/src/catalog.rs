@@ -368,7 +368,7 @@ mod tests {
             }
             for step in &plan.step {
                 assert!(
-                    step.open.is_some() != !step.preload.is_empty(),
+                    step.open.is_some() == step.preload.is_empty(),
                     "{}: one of open, preload",
                     plan.package
                 );

@@ -1,6 +1,6 @@
 //! Every file of every RECORD: stat all, hash what is not known, list what belongs to nobody.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -80,6 +80,8 @@ pub struct Verification {
     pub records: HashMap<PathBuf, Record>,
     /// Files of which the cache knew.
     pub remembered: u64,
+    /// Files that belong to nobody.
+    pub added: u64,
     /// Files that belong to nobody beyond those that are listed.
     pub more_added: u64,
     /// What could not be read.
@@ -160,7 +162,15 @@ impl<'a> Verifier<'a> {
         };
         let mut jobs = Vec::new();
         let sites: BTreeSet<PathBuf> = listed.iter().map(|l| l.distribution.site.clone()).collect();
-        let known: std::collections::HashSet<&Path> = directories.iter().map(PathBuf::as_path).collect();
+        // Directories that hold something of a package, at any depth.
+        let mut known: HashSet<&Path> = HashSet::new();
+        for directory in &directories {
+            for place in directory.ancestors() {
+                if !known.insert(place) {
+                    break;
+                }
+            }
+        }
         // What belongs to whom is as it was as long as every RECORD is.
         let as_before = listed.iter().all(|l| l.remembered.is_some());
         for group in owned.chunk_by(|a, b| a.directory == b.directory) {
@@ -437,7 +447,7 @@ impl<'a> Verifier<'a> {
         sites: &BTreeSet<PathBuf>,
         group: &[Owned],
         listed: &[Listed<'_>],
-        known: &std::collections::HashSet<&Path>,
+        known: &HashSet<&Path>,
         out: &mut Verification,
     ) -> bool {
         let is_site = sites.contains(directory);
@@ -475,9 +485,7 @@ impl<'a> Verifier<'a> {
             }
             let path = directory.join(&name);
             let is_dir = entry.file_type().is_ok_and(|t| t.is_dir());
-            if is_dir
-                && (known.contains(path.as_path()) || known.iter().any(|k| is_site && k.starts_with(&path)))
-            {
+            if is_dir && known.contains(path.as_path()) {
                 continue;
             }
             plain &= !is_dir;
@@ -547,7 +555,8 @@ impl<'a> Verifier<'a> {
 
     /// Notes a file that belongs to nobody.
     fn added(&self, path: &Path, site: &Path, owner: Option<&Distribution>, out: &mut Verification) {
-        if out.changes.iter().filter(|c| c.kind == ChangeKind::Added).count() >= MAX_ADDED {
+        out.added += 1;
+        if out.added > MAX_ADDED as u64 {
             out.more_added += 1;
             return;
         }

@@ -17,6 +17,7 @@ fn engine(env: &Env) {
             ("sglang/srt/one.py", b"one = 1\n"),
             ("sglang/srt/two.py", b"two = 2\n"),
             ("sglang/srt/three.py", b"three = 3\n"),
+            ("sglang/only/directories/four.py", b"four = 4\n"),
         ],
     );
     // What an interpreter leaves behind is no change.
@@ -136,6 +137,7 @@ fn the_second_run_hashes_nothing_and_sees_what_changed_since() {
         "sglang/srt/one.py",
         "sglang/srt/two.py",
         "sglang/srt/three.py",
+        "sglang/only/directories/four.py",
         "sglang-0.5.30.dist-info/METADATA",
         "sglang-0.5.30.dist-info/WHEEL",
     ] {
@@ -153,11 +155,11 @@ fn the_second_run_hashes_nothing_and_sees_what_changed_since() {
         .reading
     };
     let first = run();
-    assert_eq!((first.verification.hashed, first.verification.remembered), (6, 0));
+    assert_eq!((first.verification.hashed, first.verification.remembered), (7, 0));
     let second = run();
     assert_eq!(
         (second.verification.hashed, second.verification.remembered),
-        (0, 6)
+        (0, 7)
     );
     assert_eq!(first.stack, second.stack);
     std::fs::write(env.site().join("sglang/srt/two.py"), "two = 3\n").unwrap();

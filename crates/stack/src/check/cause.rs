@@ -66,6 +66,18 @@ const EXPLAINED_BY: [(&str, &[&str]); 8] = [
     ("stack-pin-missing", &["stack-overlap"]),
 ];
 
+/// Codes of what keeps a package from being imported.
+const STOPS_LOADING: [&str; 8] = [
+    "stack-overlap",
+    "stack-python-tag",
+    "stack-torch-cpu-only",
+    "stack-library-wrong-major",
+    "stack-library-missing",
+    "stack-version-missing",
+    "stack-glibc-too-old",
+    "stack-symbol-undefined",
+];
+
 fn rank(code: &str) -> usize {
     RANK.iter().position(|c| *c == code).unwrap_or(RANK.len())
 }
@@ -93,6 +105,17 @@ fn concerns(cause: &Finding, effect: &Finding) -> bool {
             && effect.code == "stack-symbol-undefined"
             && effect.why.contains("another torch"))
         || cause.code == "stack-torch-cpu-only"
+        || brings(cause, effect)
+}
+
+/// Whether the package that `cause` is about is the wheel that brings what `effect` misses.
+fn brings(cause: &Finding, effect: &Finding) -> bool {
+    cause.code == "stack-pin-missing"
+        && effect
+            .fixes
+            .iter()
+            .filter_map(|f| f.command.as_deref())
+            .any(|c| c.split(' ').any(|word| word == cause.subject))
 }
 
 /// Orders findings and links each to what explains it.
@@ -116,15 +139,27 @@ pub(super) fn link(mut findings: Vec<Finding>) -> Vec<StackFinding> {
             })
         })
         .collect();
-    let primary = findings
-        .iter()
-        .zip(&causes)
-        .position(|(f, cause)| cause.is_none() && f.verdict == Verdict::Fail)
+    // What keeps something from loading, or explains that, comes before what is merely not as it should be.
+    let stops = |finding: &Finding| STOPS_LOADING.contains(&finding.code.as_str());
+    let root = |at: usize, verdict: Verdict| causes[at].is_none() && findings[at].verdict == verdict;
+    let explains = |at: usize| {
+        let cause = &findings[at];
+        findings.iter().zip(&causes).any(|(effect, by)| {
+            by.as_deref() == Some(cause.code.as_str())
+                && stops(effect)
+                && effect.verdict == Verdict::Fail
+                && concerns(cause, effect)
+        })
+    };
+    let places = 0..findings.len();
+    let primary = places
+        .clone()
+        .find(|at| root(*at, Verdict::Fail) && (stops(&findings[*at]) || explains(*at)))
+        .or_else(|| places.clone().find(|at| root(*at, Verdict::Fail)))
         .or_else(|| {
-            findings
-                .iter()
-                .zip(&causes)
-                .position(|(f, c)| c.is_none() && f.verdict == Verdict::Warn && rank(&f.code) < RANK.len())
+            places
+                .clone()
+                .find(|at| root(*at, Verdict::Warn) && rank(&findings[*at].code) < RANK.len())
         });
     let mut linked: Vec<StackFinding> = findings
         .into_iter()
@@ -162,6 +197,45 @@ mod tests {
         assert!(linked[0].primary);
         assert_eq!(linked[1].caused_by.as_deref(), Some("stack-pin-conflict"));
         assert_eq!(linked.iter().filter(|f| f.primary).count(), 1);
+    }
+
+    #[test]
+    fn what_stops_loading_comes_first() {
+        let missing = Finding::new(
+            "stack-library-missing",
+            Verdict::Fail,
+            "torch",
+            "libcudart.so.12 is not found",
+        )
+        .fix(
+            "x",
+            Some("pip install nvidia-cuda-runtime-cu12".into()),
+            shakedown_model::Applicability::Review,
+        );
+        let linked = link(vec![
+            missing,
+            Finding::new(
+                "stack-pin-conflict",
+                Verdict::Fail,
+                "flashinfer-python",
+                "sglang wants another",
+            ),
+            Finding::new(
+                "stack-pin-missing",
+                Verdict::Fail,
+                "nvidia-cuda-nvrtc-cu12",
+                "foo wants it",
+            ),
+            Finding::new(
+                "stack-pin-missing",
+                Verdict::Fail,
+                "nvidia-cuda-runtime-cu12",
+                "foo wants it",
+            ),
+        ]);
+        assert_eq!(linked[0].finding.subject, "nvidia-cuda-runtime-cu12");
+        let missing = linked.iter().find(|f| f.finding.subject == "torch").unwrap();
+        assert_eq!(missing.caused_by.as_deref(), Some("stack-pin-missing"));
     }
 
     #[test]

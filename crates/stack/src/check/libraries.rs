@@ -110,7 +110,18 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
 
 /// What stops a package before any extension: torch itself does not load.
 fn steps(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
+    let mut said = BTreeSet::new();
     for (package, fault) in &facts.judgement.step_faults {
+        // One word about each library, however many files need it.
+        let what = match fault {
+            Fault::Missing { library, .. } => library.clone(),
+            Fault::Version { library, .. } => library.display().to_string(),
+            Fault::Undefined { needed_by, .. } => needed_by.display().to_string(),
+            Fault::Unreadable { path, .. } => path.display().to_string(),
+        };
+        if !said.insert((package, what)) {
+            continue;
+        }
         let mut finding = Finding::new(
             match fault {
                 Fault::Missing { .. } => "stack-library-missing",

@@ -9,8 +9,9 @@ use shakedown_model::{
 const LAG_FLOOR_US: f64 = 300.0;
 /// Sampled reads below which no 99th percentile of their lag is judged.
 const LAG_SAMPLES: u64 = 100;
-/// Read lag that is a fault, as a share of the median chunk gap.
-const LAG_OF_GAP: f64 = 0.02;
+/// Read lag that is a fault, as a share of the median chunk gap. Stamps are the kernel's, so that a late read moves
+/// none, until it is so late that chunks which came apart are read together.
+const LAG_OF_GAP: f64 = 0.25;
 /// Send lag that is a fault, as a share of the median TTFT.
 const SEND_LAG_OF_TTFT: f64 = 0.01;
 /// CPU share of a runtime thread in any second above which it has no headroom.
@@ -180,9 +181,9 @@ fn client_limited(basis: &Basis<'_>) -> Option<Finding> {
         "client-limited",
         Verdict::Fail,
         "this client",
-        "the client itself was late: latencies are partly its own".to_owned(),
+        "the client itself was late: the figures are partly its own".to_owned(),
     )
-    .why("Stamps are taken when bytes are read, so a client that reads late reports its own delay as the server's")
+    .why("A client that reads late finds several chunks at once and sends its next request late: it measures itself")
     .fix(
         "run the client on another machine, or give it more CPUs or fewer streams",
         None,

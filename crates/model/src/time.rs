@@ -32,6 +32,13 @@ impl Stamp {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
+    /// The moment `duration` earlier; the clock's start when that lies before it.
+    #[must_use]
+    pub const fn before(self, duration: Duration) -> Self {
+        // A duration of more than 584 years saturates like one of more than this clock's age.
+        Self(self.0.saturating_sub(duration.as_nanos() as u64))
+    }
+
     /// Whole microseconds since `origin`, rounded to nearest; zero when `origin` is later.
     pub const fn micros_since(self, origin: Self) -> u64 {
         (self.0.saturating_sub(origin.0) + 500) / 1000

@@ -83,7 +83,8 @@ pub struct RequestTruth {
     pub status: Option<u16>,
     /// Its connection was accepted.
     pub accepted_ns: u64,
-    /// Its last byte was read.
+    /// Its last byte arrived: received by the kernel, or read where the kernel does not tell. A busy server may
+    /// accept the connection after that.
     pub read_ns: u64,
     /// It began to run: equal to `read_ns` unless it had to wait for a slot. Absent where it never ran.
     pub slot_ns: Option<u64>,

@@ -3,6 +3,7 @@
 //! It is the oracle that the rest of the tool is tested against, so it shares no code with what it tests. Its
 //! event loop wakes at absolute deadlines, stamps every write before and after, and says when it was late.
 
+mod arrival;
 mod ask;
 mod cache;
 mod clock;

@@ -48,6 +48,8 @@ pub(crate) struct Inbox {
 /// Requests that run, and those that wait in order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
+    /// When one was last given back that nobody waited for.
+    freed: u64,
     running: u32,
     waiting: VecDeque<(usize, Key)>,
 }
@@ -129,21 +131,23 @@ impl Shared {
         let _ = inbox.waker.wake();
     }
 
-    /// Asks for a slot. Gives whether the request may run at once; if not, [`Mail::Granted`] will come.
-    pub(crate) fn acquire(&self, thread: usize, key: Key) -> bool {
+    /// Asks for a slot for a request that arrived at `arrived`. Gives the moment from which it runs, if it may run
+    /// now; if not, [`Mail::Granted`] will come. A request that lay in its socket when the last slot became free has
+    /// not run before that.
+    pub(crate) fn acquire(&self, thread: usize, key: Key, arrived: u64) -> Option<u64> {
         let Some(limit) = self.options.slots else {
             self.counters.run();
-            return true;
+            return Some(arrived);
         };
         let mut slots = lock(&self.slots);
         if slots.running < limit {
             slots.running += 1;
             self.counters.run();
-            true
+            Some(arrived.max(slots.freed))
         } else {
             slots.waiting.push_back((thread, key));
             self.counters.wait();
-            false
+            None
         }
     }
 
@@ -160,6 +164,7 @@ impl Shared {
             self.counters.unwait();
         } else {
             slots.running -= 1;
+            slots.freed = clock::now();
             self.counters.unrun();
         }
         next

@@ -1,7 +1,7 @@
-//! A non-blocking TCP connection for a `mio` loop, with the stamp on the line after the read, and on wish the lag
-//! of that read behind the kernel.
+//! A non-blocking TCP connection for a `mio` loop whose reads are stamped with the moment at which the kernel
+//! received their newest byte. A client that the scheduler keeps waiting still tells when the server's bytes came.
 
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
@@ -19,7 +19,15 @@ pub struct Socket {
     /// Room for one kernel stamp; kept so that no read allocates.
     #[cfg(target_os = "linux")]
     control: Vec<u8>,
+    /// How far the time of day was ahead of the monotonic clock at the last read.
+    #[cfg(target_os = "linux")]
+    ahead: Option<u64>,
 }
+
+/// Moves of the time of day against the monotonic clock beyond this are a step, and a kernel stamp taken before a
+/// step cannot be placed. Slewing moves both clocks alike; what is left is the gap between two reads of clocks.
+#[cfg(target_os = "linux")]
+const STEP: u64 = 50_000;
 
 /// What carries the bytes.
 #[derive(Debug)]
@@ -32,10 +40,10 @@ enum Transport {
 pub struct Read {
     /// Bytes; 0 is the end of the stream.
     pub n: usize,
-    /// Taken on the line after the system call.
+    /// When the kernel received the newest of these bytes; the line after the system call where it does not tell.
     pub at: Stamp,
-    /// How long ago the kernel had received the newest of these bytes. `None` where it was not asked for or the
-    /// kernel does not tell; Linux begins to stamp a moment after the first socket of the machine asks for it.
+    /// How long the bytes had waited for this read. `None` where the kernel does not tell; Linux begins to stamp a
+    /// moment after the first socket of the machine asks for it.
     pub lag: Option<Duration>,
 }
 
@@ -70,6 +78,8 @@ impl Socket {
                 );
                 nix::cmsg_space!(nix::sys::time::TimeSpec)
             },
+            #[cfg(target_os = "linux")]
+            ahead: None,
             transport: Transport::Plain(stream),
         })
     }
@@ -90,7 +100,7 @@ impl Socket {
         }
     }
 
-    /// Reads once: one system call, and the stamp on the next line.
+    /// Reads once: one system call, stamped on the next line.
     ///
     /// Events are edge-triggered. A read that is short of the buffer has emptied the socket, and what comes next
     /// brings an event of its own: there is no need to read until [`ErrorKind::WouldBlock`]. Only when the event
@@ -99,16 +109,9 @@ impl Socket {
     /// # Errors
     /// [`ErrorKind::WouldBlock`] when there is nothing to read, else the connection's error.
     #[inline]
-    pub fn read(&mut self, buf: &mut [u8], want_kernel_stamp: bool) -> io::Result<Read> {
+    pub fn read(&mut self, buf: &mut [u8]) -> io::Result<Read> {
         loop {
-            let result = if want_kernel_stamp {
-                self.read_stamped(buf)
-            } else {
-                let result = self.stream_mut().read(buf);
-                let at = clock::now();
-                result.map(|n| Read { n, at, lag: None })
-            };
-            match result {
+            match self.read_stamped(buf) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 other => return other,
             }
@@ -189,32 +192,41 @@ impl Socket {
             Some(&mut self.control),
             MsgFlags::empty(),
         );
-        let at = clock::now();
+        // In this order: what comes between the two makes a stamp late, never early.
         let real = clock::real_nanos();
+        let now = clock::now();
         let message = result.map_err(io::Error::from)?;
+        let n = message.bytes;
         let stamp = message.cmsgs().ok().and_then(|mut controls| {
             controls.find_map(|control| match control {
                 ControlMessageOwned::ScmTimestampns(stamp) => Some(stamp),
                 _ => None,
             })
         });
-        let lag = stamp.and_then(|stamp| {
+        let received = stamp.and_then(|stamp| {
             let seconds = u64::try_from(stamp.tv_sec()).ok()?;
-            let received = seconds
+            seconds
                 .checked_mul(1_000_000_000)?
-                .checked_add(u64::try_from(stamp.tv_nsec()).ok()?)?;
-            // A stamp from the future: the time of day was set back in between. Unknown, not zero.
-            real.checked_sub(received).map(Duration::from_nanos)
+                .checked_add(u64::try_from(stamp.tv_nsec()).ok()?)
         });
-        Ok(Read {
-            n: message.bytes,
-            at,
-            lag,
-        })
+        let ahead = real.wrapping_sub(now.nanos());
+        let stepped = self
+            .ahead
+            .replace(ahead)
+            .is_some_and(|before| before.abs_diff(ahead) > STEP);
+        // A stamp from the future is one from before a step, too.
+        let lag = received
+            .filter(|_| !stepped)
+            .and_then(|received| real.checked_sub(received))
+            .map(Duration::from_nanos);
+        let at = lag.map_or(now, |lag| now.before(lag));
+        Ok(Read { n, at, lag })
     }
 
     #[cfg(not(target_os = "linux"))]
     fn read_stamped(&mut self, buf: &mut [u8]) -> io::Result<Read> {
+        use std::io::Read as _;
+
         let result = self.stream_mut().read(buf);
         let at = clock::now();
         result.map(|n| Read { n, at, lag: None })

@@ -1,7 +1,7 @@
 //! One runtime thread: an event loop over the streams that it owns.
 //!
 //! A wake-up has two halves. First every ready connection is read and stamped, into one arena; only then is
-//! anything parsed. A burst of a whole batch is so stamped as it arrives, not as its neighbours are parsed.
+//! anything parsed: bytes that arrive apart are so read apart, even in a burst of a whole batch.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,9 +25,9 @@ use crate::workload::Prompt;
 const ARENA: usize = 1 << 20;
 /// Most bytes of one read.
 const READ: usize = 64 << 10;
-/// One read in so many asks the kernel when its bytes arrived,
+/// The lag of one read in so many is kept,
 const LAG_SAMPLING: u32 = 16;
-/// after the first ones, which all ask: a short run needs its samples too.
+/// after the first ones, which are all kept: a short run needs its samples too.
 const LAG_ALWAYS: u32 = 512;
 /// How often limits and flags are looked at, at least.
 const TICK: Duration = Duration::from_millis(50);
@@ -241,11 +241,12 @@ impl<'a> Core<'a> {
             }
             self.reads = self.reads.wrapping_add(1);
             let sampled = self.reads <= LAG_ALWAYS || self.reads.is_multiple_of(LAG_SAMPLING);
-            match self.slots[index].read(&mut arena[used..used + READ], sampled) {
+            match self.slots[index].read(&mut arena[used..used + READ]) {
                 None => {}
                 Some(Ok(read)) if read.n == 0 => closed.push((index, Close::Eof(read.at))),
                 Some(Ok(read)) => {
                     if let Some(lag) = read.lag
+                        && sampled
                         && self.report.lags.len() < LAG_CAP
                     {
                         self.report.lags.push(lag);

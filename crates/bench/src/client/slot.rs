@@ -192,8 +192,14 @@ impl Slot {
             }
         }
         while self.written < self.out.len() {
+            // The stamp before the write that completes the request: after it, the server may already have had this
+            // CPU for a while, and a late stamp here would make every latency too short.
+            let before = clock::now();
             match socket.write(&self.out[self.written..]) {
-                Ok(count) => self.written += count,
+                Ok(count) => {
+                    self.written += count;
+                    exchange.times.sent = Some(before);
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Step::Nothing,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // The answer (a refusal, say) may already be there: reading tells.
@@ -203,16 +209,15 @@ impl Slot {
                 Err(error) => return Step::Ended(Ending::Reset(error.to_string())),
             }
         }
-        exchange.times.sent = Some(clock::now());
         Step::Nothing
     }
 
     /// Reads once into `buffer`.
-    pub(super) fn read(&mut self, buffer: &mut [u8], want_kernel_stamp: bool) -> Option<io::Result<Read>> {
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Option<io::Result<Read>> {
         let Link::Open { socket, .. } = &mut self.link else {
             return None;
         };
-        Some(socket.read(buffer, want_kernel_stamp))
+        Some(socket.read(buffer))
     }
 
     /// The limit that the exchange has passed at `now`, if any.

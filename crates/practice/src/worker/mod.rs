@@ -20,6 +20,7 @@ use mio::{Events, Interest, Poll, Token};
 use nix::sys::socket::{setsockopt, sockopt};
 use shakedown_model::RequestEnd;
 
+use crate::arrival::Arrivals;
 use crate::clock::{self, Timer};
 use crate::connection::{Connection, Slab, Slot};
 use crate::reply;
@@ -68,6 +69,7 @@ pub(crate) struct Worker {
     granted: Vec<(Key, u64)>,
     next_thread: usize,
     scratch: Box<[u8]>,
+    arrivals: Arrivals,
     frame: Vec<u8>,
     event: Vec<u8>,
 }
@@ -97,6 +99,7 @@ impl Worker {
             granted: Vec::new(),
             next_thread: 0,
             scratch: vec![0; 128 * 1024].into_boxed_slice(),
+            arrivals: Arrivals::new(),
             frame: Vec::with_capacity(4096),
             event: Vec::with_capacity(4096),
         };

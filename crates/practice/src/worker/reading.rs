@@ -1,6 +1,6 @@
 //! The reading side: bytes into requests, requests into answers.
 
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{ErrorKind, Write as _};
 use std::sync::Arc;
 
 use mio::event::Event;
@@ -84,10 +84,10 @@ impl Worker {
 
     /// One read.
     fn read(&mut self, shared: &Shared, connection: &mut Connection) -> Fate {
-        match connection.stream.read(&mut self.scratch) {
-            Ok(0) => Fate::Close,
-            Ok(length) => {
-                connection.read = clock::now();
+        match self.arrivals.read(&connection.stream, &mut self.scratch) {
+            Ok((0, _)) => Fate::Close,
+            Ok((length, at)) => {
+                connection.read = at;
                 if length < self.scratch.len() {
                     connection.readable = false;
                 }
@@ -148,9 +148,10 @@ impl Worker {
             }
             Route::Job(mut job) => {
                 connection.closing = !job.keep_alive;
-                if job.slot == Slot::Waiting && shared.acquire(self.index, key) {
-                    let read = job.record.read_ns();
-                    start_job(shared, &mut job, read);
+                if job.slot == Slot::Waiting
+                    && let Some(at) = shared.acquire(self.index, key, job.record.read_ns())
+                {
+                    start_job(shared, &mut job, at);
                 }
                 connection.job = Some(*job);
                 self.advance(shared, key, connection, clock::now())

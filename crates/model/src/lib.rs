@@ -5,6 +5,7 @@
 
 mod api;
 mod comparison;
+mod diagnosis;
 mod engine;
 mod exit;
 mod finding;
@@ -28,6 +29,9 @@ pub use comparison::{
     AnswerComparison, AnswersVerdict, Basis, COMPARISON_SCHEMA, ComparedSide, Comparison, ComparisonUnit,
     Conclusion, Difference, DifferenceKind, Divergence, MetricComparison, MoreNeeded, Refusal, RefusalReason,
     RestartSource, RestartSpread, SpeedVerdict,
+};
+pub use diagnosis::{
+    Consequence, Covered, DIAGNOSIS_SCHEMA, Diagnosed, Diagnosis, Provenance, RuledOut, ServerState, StageSeen,
 };
 pub use engine::{Engine, EngineKind, EngineMetrics, InForce, Server, Setting};
 pub use exit::Exit;

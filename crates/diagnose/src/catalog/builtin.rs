@@ -1,0 +1,12 @@
+//! The catalogue's files, compiled in.
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        /// Name and text of each file.
+        pub(super) const FILES: &[(&str, &str)] = &[
+            $(($name, include_str!(concat!("../../../../catalog/failures/", $name, ".toml")))),*
+        ];
+    };
+}
+
+files!("stages");

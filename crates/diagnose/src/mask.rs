@@ -1,0 +1,139 @@
+//! Takes secrets out of whatever is printed or saved: by the name that stands before a value, and by its shape.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use shakedown_model::MASK;
+
+/// A value after a name that speaks of a secret: `--api-key X`, `HF_TOKEN=X`, `'api_key': 'X'`, `password: X`.
+static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r#"(?i)(?P<name>(?:^|[\s'"\[{(,;&?-])-{0,2}[\w.-]*(?:api[_-]?keys?|access[_-]?keys?(?:[_-]?id)?|secret(?:[_-]\w+)?|passw(?:or)?d|passphrase|credentials?|private[_-]?key|ssl[_-]?keyfile[_-]?password|(?:hf|hub|auth|access|bearer|refresh|session|bot|api|admin|github|wandb|modelscope|huggingface|hugging_face_hub|id)[_-]?token|_token|^token|\stoken|_key)['"]?\s*(?:=|:|\s)\s*\[?\s*)(?P<quote>['"]?)(?P<value>[^\s'",;&)\]}]+)"#,
+    )
+    .ok()
+});
+/// Values that are secrets by their shape alone.
+static SHAPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?x)
+        \b(?:hf_[A-Za-z0-9]{8,} | sk-[A-Za-z0-9_-]{8,} | gh[pousr]_[A-Za-z0-9]{16,} | github_pat_\w{16,} | glpat-[\w-]{12,}
+        | xox[abprs]-[\w-]{8,} | AKIA[0-9A-Z]{12,} | ASIA[0-9A-Z]{12,} | nvapi-[\w-]{8,} | AIza[\w-]{20,}
+        | eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)? )",
+    )
+    .ok()
+});
+/// Credentials in an authorisation header.
+static BEARER: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)\b(Bearer|Basic)\s+([A-Za-z0-9._~+/=-]{6,})").ok());
+/// User and password in a URL.
+static IN_URL: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*://)(?P<who>[^/\s:@]*):(?P<value>[^/\s@]+)@").ok());
+static PEM: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"-----BEGIN [A-Z ]*PRIVATE KEY-----").ok());
+
+/// Values after a secret's name that are no secrets: switches, absent values, and code.
+fn is_plain(value: &str) -> bool {
+    let value = value.trim_matches(['\'', '"', ')', ']', '}', ',']);
+    matches!(
+        value,
+        "" | "None" | "none" | "null" | "True" | "False" | "true" | "false" | "is" | "not" | "was" | "for" | "of"
+            | "in" | "and" | "or" | "to" | "set" | "required" | "missing" | "invalid" | "still" | "wrong" | "has" | "with" | "--" | "=" | ":" | "***" | "dim" | "type"
+    ) || value.starts_with("--")
+        || value.starts_with(['<', '$', '{'])
+        || value.len() < 3
+}
+
+/// `text` without its secrets; borrows where there are none.
+pub fn mask(text: &str) -> Cow<'_, str> {
+    let mut out = Cow::Borrowed(text);
+    if let Some(regex) = IN_URL.as_ref()
+        && regex.is_match(&out)
+    {
+        out = Cow::Owned(regex.replace_all(&out, format!("${{scheme}}{MASK}@")).into_owned());
+    }
+    if let Some(regex) = BEARER.as_ref()
+        && regex.is_match(&out)
+    {
+        out = Cow::Owned(regex.replace_all(&out, format!("$1 {MASK}")).into_owned());
+    }
+    if let Some(regex) = NAMED.as_ref()
+        && regex.is_match(&out)
+    {
+        let masked = regex.replace_all(&out, |found: &regex::Captures<'_>| {
+            let part = |name: &str| found.name(name).map_or("", |m| m.as_str());
+            if is_plain(part("value")) {
+                found.get(0).map_or("", |m| m.as_str()).to_owned()
+            } else {
+                format!("{}{}{MASK}", part("name"), part("quote"))
+            }
+        });
+        out = Cow::Owned(masked.into_owned());
+    }
+    if let Some(regex) = SHAPED.as_ref()
+        && regex.is_match(&out)
+    {
+        out = Cow::Owned(regex.replace_all(&out, MASK).into_owned());
+    }
+    if PEM.as_ref().is_some_and(|regex| regex.is_match(&out)) {
+        out = Cow::Borrowed(MASK);
+    }
+    out
+}
+
+/// Whether a name, such as that of an environment variable, speaks of a secret.
+pub fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "API_KEY", "APIKEY", "ACCESS_KEY", "PRIVATE_KEY", "_KEY", "AUTH"]
+        .iter()
+        .any(|word| name.contains(word))
+        && !["TOKENIZERS_", "TOKENIZER", "MAX_TOKENS", "NUM_TOKENS", "TOKENS"].iter().any(|word| name.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_go() {
+        for (text, secret) in [
+            ("vllm serve m --api-key s3cr3tvalue --port 1", "s3cr3tvalue"),
+            ("server_args=ServerArgs(api_key='abcdef12', port=1)", "abcdef12"),
+            ("{'api_key': ['abcdef12'], 'x': 1}", "abcdef12"),
+            ("HF_TOKEN=hf_abcdefghijk", "hf_abcdefghijk"),
+            ("export OPENAI_API_KEY=\"zzzzzz\"", "zzzzzz"),
+            ("Authorization: Bearer abc.def-ghi", "abc.def-ghi"),
+            ("http://user:hunter2@proxy:3128/", "hunter2"),
+            ("using sk-abcdefghijklmnop now", "sk-abcdefghijklmnop"),
+            ("password: hunter22", "hunter22"),
+            ("AWS_SECRET_ACCESS_KEY=abcd/efgh+1", "abcd/efgh+1"),
+            ("--hf-token=qwertyuiop", "qwertyuiop"),
+        ] {
+            let masked = mask(text);
+            assert!(!masked.contains(secret), "{masked}");
+            assert!(masked.contains(MASK), "{masked}");
+        }
+    }
+
+    #[test]
+    fn words_stay() {
+        for text in [
+            "no API key is set and CORS allows all origins",
+            "max_new_tokens=16 num_tokens: 123456",
+            "token usage: 0.00, #token: 353",
+            "api_key=None, port=30000",
+            "KeyError: 'model.embed_tokens.weight'",
+            "num_key_value_heads=8",
+            "http://127.0.0.1:30000/health",
+            "special token <|im_end|> is not control",
+            "{'code': 401, 'message': 'Invalid API Key'}",
+        ] {
+            assert_eq!(mask(text), text);
+        }
+    }
+
+    #[test]
+    fn names() {
+        assert!(is_secret_name("HF_TOKEN") && is_secret_name("VLLM_API_KEY"));
+        assert!(!is_secret_name("TOKENIZERS_PARALLELISM") && !is_secret_name("CUDA_VISIBLE_DEVICES"));
+    }
+}

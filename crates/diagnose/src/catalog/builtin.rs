@@ -9,4 +9,24 @@ macro_rules! files {
     };
 }
 
-files!("stages");
+files!(
+    "stages",
+    "process",
+    "memory",
+    "network",
+    "readiness",
+    "benign",
+    "libraries",
+    "driver",
+    "arch",
+    "versions",
+    "jit",
+    "distributed",
+    "watchdog",
+    "model",
+    "files",
+    "config",
+    "speculative",
+    "in_force",
+    "client"
+);

@@ -256,6 +256,9 @@ pub struct Failure {
     /// Whether it holds even where the server came up after it.
     #[serde(default)]
     pub when_up: bool,
+    /// Whether it stands only where no exception that nobody explains came before it.
+    #[serde(default)]
+    pub alone: bool,
     /// The state of the server that it means, where it is not the usual one.
     #[serde(default)]
     pub state: Option<ServerState>,

@@ -154,6 +154,8 @@ impl<'a> View<'a> {
                     }
                     return;
                 }
+                // That something is not so may be taken as long as nothing says otherwise.
+                Holds::NotGiven if condition.not => {}
                 Holds::NotGiven => return,
             }
         }
@@ -246,7 +248,7 @@ impl<'a> View<'a> {
     pub(super) fn rank(&self, causes: Vec<Candidate<'a>>) -> Vec<Candidate<'a>> {
         // What an explanation names as its consequence is folded under it, the weightiest explanation first.
         let mut by_weight = causes;
-        by_weight.sort_by_key(|candidate| (u8::MAX - candidate.weight, candidate.order()));
+        by_weight.sort_by_key(|candidate| (u8::MAX - candidate.weight, candidate.events.is_empty(), candidate.order()));
         let mut roots: Vec<Candidate<'a>> = Vec::new();
         for candidate in by_weight {
             let named = roots
@@ -262,7 +264,11 @@ impl<'a> View<'a> {
             let mut own = candidate;
             let mut at = 0;
             while at < roots.len() {
-                if explains(own.failure, roots[at].failure) && own.order() <= roots[at].order() && own.weight >= LIKELY {
+                if explains(own.failure, roots[at].failure)
+                    && !explains(roots[at].failure, own.failure)
+                    && own.order() <= roots[at].order()
+                    && own.weight >= LIKELY
+                {
                     let root = roots.remove(at);
                     root.fold(&mut own.folded);
                 } else {

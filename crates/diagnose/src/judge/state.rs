@@ -181,6 +181,26 @@ impl<'a> View<'a> {
                 standing.push(candidate);
             }
         }
+        let early: Option<usize> = {
+            let known: Vec<&Candidate<'a>> = standing.iter().collect();
+            self.unexplained(&known)
+                .iter()
+                .filter(|other| !self.came_up_after(&other.placed))
+                .map(|other| other.order)
+                .min()
+        };
+        // Nor where a failure that does explain itself came first: what ends a process is often its supervisor.
+        let early_cause = standing
+            .iter()
+            .filter(|candidate| !candidate.failure.alone && !candidate.failure.when_up && candidate.weight >= LIKELY)
+            .filter(|candidate| !candidate.events.is_empty() && candidate.fatal)
+            .map(Candidate::order)
+            .min();
+        standing.retain(|candidate| {
+            let comes_first = |early: usize| candidate.events.is_empty() || early < candidate.order();
+            !(candidate.failure.alone
+                && (early.is_some_and(comes_first) || early_cause.is_some_and(comes_first)))
+        });
         let mut roots = self.rank(standing);
         let killed = roots
             .iter()
@@ -210,7 +230,7 @@ impl<'a> View<'a> {
     #[expect(clippy::too_many_arguments, reason = "the sorted explanations, each in its role")]
     fn with_cause(
         &self,
-        mut top: Candidate<'a>,
+        top: Candidate<'a>,
         rest: Vec<Candidate<'a>>,
         symptoms: Vec<Candidate<'a>>,
         cascades: Vec<Candidate<'a>>,
@@ -222,7 +242,15 @@ impl<'a> View<'a> {
         let known: Vec<&Candidate<'a>> = std::iter::once(&top).chain(&rest).chain(&cascades).collect();
         let unexplained = self.unexplained(&known);
         let confidence = self.confidence(&top, &rest, &unexplained, up);
-        let mut followed = std::mem::take(&mut top.folded);
+        let mut followed: Vec<Folded<'a>> = top
+            .folded
+            .iter()
+            .map(|folded| Folded {
+                failure: folded.failure,
+                first: folded.first,
+                count: folded.count,
+            })
+            .collect();
         let first = top.order();
         for candidate in symptoms.into_iter().chain(cascades) {
             if candidate.last_order() >= first {

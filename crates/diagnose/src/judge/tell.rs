@@ -192,6 +192,17 @@ impl<'a> View<'a> {
         for placed in candidate.events.iter().take(QUOTES) {
             finding.evidence.push(self.quote_event(placed));
         }
+        // What the same story said first, such as the exception from which this one was raised.
+        for folded in candidate.folded.iter().filter(|folded| folded.failure.role == Role::Cause) {
+            if let Some(placed) = &folded.first
+                && finding.evidence.len() < QUOTES
+            {
+                let own = self.quote_event(placed);
+                if !finding.evidence.contains(&own) {
+                    finding.evidence.push(own);
+                }
+            }
+        }
         for (_, evidence) in candidate.confirmed.iter().take(QUOTES) {
             if !finding.evidence.contains(evidence) {
                 finding.evidence.push(evidence.clone());

@@ -33,7 +33,9 @@ pub enum CaseError {
         error: Box<toml::de::Error>,
     },
     /// No case was found.
-    #[error("failed to find a case in {path}: a case is a directory with a truth.toml beside its *.log files")]
+    #[error(
+        "failed to find a case in {path}: a case is a directory with a truth.toml beside its *.log files"
+    )]
     None {
         /// Where.
         path: PathBuf,
@@ -200,7 +202,9 @@ impl CaseResult {
     /// Compares a diagnosis with the truth.
     pub fn new(name: &str, truth: &Truth, diagnosis: &Diagnosis) -> Self {
         let first = diagnosis.first();
-        let word = |pick: fn(&shakedown_model::Diagnosed) -> &String| first.map_or_else(String::new, |first| pick(first).clone());
+        let word = |pick: fn(&shakedown_model::Diagnosed) -> &String| {
+            first.map_or_else(String::new, |first| pick(first).clone())
+        };
         let (family, class) = (word(|first| &first.family), word(|first| &first.class));
         let unknown = first.is_none_or(|first| first.finding.verdict == Verdict::Unknown);
         let named = |list: &[String], value: &str| list.is_empty() || list.iter().any(|one| one == value);
@@ -211,7 +215,13 @@ impl CaseResult {
             named(&truth.family, &family) && named(&truth.class, &class) && state
         };
         let quoted = truth.line.is_none_or(|line| {
-            first.is_some_and(|first| first.finding.evidence.iter().any(|evidence| evidence.line == Some(line)))
+            first.is_some_and(|first| {
+                first
+                    .finding
+                    .evidence
+                    .iter()
+                    .any(|evidence| evidence.line == Some(line))
+            })
         });
         Self {
             name: name.to_owned(),

@@ -129,7 +129,11 @@ impl Evidence {
         let mut paths = Vec::new();
         for entry in fs::read_dir(dir).map_err(failed(dir))? {
             let path = entry.map_err(failed(dir))?.path();
-            if path.file_name().and_then(|name| name.to_str()).is_some_and(is_log_name) {
+            if path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .is_some_and(is_log_name)
+            {
                 paths.push(path);
             }
         }
@@ -228,7 +232,11 @@ fn kind_of(metadata: &fs::Metadata) -> &'static str {
 
 #[cfg(not(unix))]
 fn kind_of(metadata: &fs::Metadata) -> &'static str {
-    if metadata.is_dir() { "a directory" } else { "no regular file" }
+    if metadata.is_dir() {
+        "a directory"
+    } else {
+        "no regular file"
+    }
 }
 
 fn group(paths: Vec<PathBuf>) -> Result<Vec<Log>, EvidenceError> {
@@ -250,9 +258,10 @@ fn group(paths: Vec<PathBuf>) -> Result<Vec<Log>, EvidenceError> {
     let mut last: Option<String> = None;
     for (base, _, path, idle_s) in keyed {
         let part = LogPart {
-            name: path
-                .file_name()
-                .map_or_else(|| path.to_string_lossy().into_owned(), |name| name.to_string_lossy().into_owned()),
+            name: path.file_name().map_or_else(
+                || path.to_string_lossy().into_owned(),
+                |name| name.to_string_lossy().into_owned(),
+            ),
             source: Source::File(path),
             idle_s,
         };

@@ -287,15 +287,21 @@ impl Facts {
 
     /// The fact that gives the version of an installed package, and the version.
     pub fn package(&self, package: &str) -> Option<(&Fact, String)> {
-        let alike = |name: &str| name.trim().to_ascii_lowercase().replace(['_', '.'], "-") == package.replace(['_', '.'], "-");
+        let alike = |name: &str| {
+            name.trim().to_ascii_lowercase().replace(['_', '.'], "-") == package.replace(['_', '.'], "-")
+        };
         for fact in self.get(key::PACKAGES) {
-            if fact.name.as_deref().is_some_and(|name| {
-                alike(name) || name.split_whitespace().any(alike)
-            }) {
+            if fact
+                .name
+                .as_deref()
+                .is_some_and(|name| alike(name) || name.split_whitespace().any(alike))
+            {
                 return Some((fact, fact.text.trim().to_owned()));
             }
             for piece in fact.text.split([',', ';', '\n']) {
-                let mut words = piece.split(['=', ' ', '\t', '(', ')', '@']).filter(|word| !word.is_empty());
+                let mut words = piece
+                    .split(['=', ' ', '\t', '(', ')', '@'])
+                    .filter(|word| !word.is_empty());
                 if let (Some(name), Some(version)) = (words.next(), words.next())
                     && alike(name)
                     && version.starts_with(|c: char| c.is_ascii_digit())
@@ -310,7 +316,11 @@ impl Facts {
     /// A variable of the server's environment.
     pub fn env(&self, name: &str) -> Option<(&Fact, String)> {
         for fact in self.get(key::ENV) {
-            if fact.name.as_deref().is_some_and(|known| known.eq_ignore_ascii_case(name)) {
+            if fact
+                .name
+                .as_deref()
+                .is_some_and(|known| known.eq_ignore_ascii_case(name))
+            {
                 return Some((fact, fact.text.clone()));
             }
             if fact.name.is_none() {
@@ -331,7 +341,11 @@ impl Facts {
         let mut document: BTreeMap<&str, Saved> = BTreeMap::new();
         for fact in &self.all {
             let secret = fact.name.as_deref().is_some_and(is_secret_name);
-            let text = if secret { MASK.to_owned() } else { mask(&fact.text).into_owned() };
+            let text = if secret {
+                MASK.to_owned()
+            } else {
+                mask(&fact.text).into_owned()
+            };
             match (&fact.name, document.get_mut(fact.key.as_str())) {
                 (Some(name), Some(Saved::Table(table))) => {
                     table.insert(name.clone(), text);
@@ -347,7 +361,10 @@ impl Facts {
                 (name, Some(place)) => {
                     let first = match place {
                         Saved::One(first) => vec![std::mem::take(first)],
-                        Saved::Table(table) => table.iter().map(|(name, text)| format!("{name}: {text}")).collect(),
+                        Saved::Table(table) => table
+                            .iter()
+                            .map(|(name, text)| format!("{name}: {text}"))
+                            .collect(),
                         Saved::Many(_) => Vec::new(),
                     };
                     let mut list = first;
@@ -387,16 +404,28 @@ mod tests {
     #[test]
     fn bad_documents_are_errors() {
         assert!(matches!(Facts::from_json(b"{"), Err(FactsError::Json(_))));
-        assert!(matches!(Facts::from_json(b"[1]"), Err(FactsError::NoObject("a list"))));
+        assert!(matches!(
+            Facts::from_json(b"[1]"),
+            Err(FactsError::NoObject("a list"))
+        ));
         assert!(matches!(Facts::from_json(b""), Err(FactsError::Json(_))));
     }
 
     #[test]
     fn saving_masks() {
-        let facts = Facts::from_json(br#"{"env": {"HF_TOKEN": "abcdefgh", "PATH": "/bin"}, "argv": "serve --api-key qqqqqq"}"#).unwrap();
+        let facts = Facts::from_json(
+            br#"{"env": {"HF_TOKEN": "abcdefgh", "PATH": "/bin"}, "argv": "serve --api-key qqqqqq"}"#,
+        )
+        .unwrap();
         let saved = facts.to_json().to_string();
-        assert!(!saved.contains("abcdefgh") && !saved.contains("qqqqqq"), "{saved}");
+        assert!(
+            !saved.contains("abcdefgh") && !saved.contains("qqqqqq"),
+            "{saved}"
+        );
         assert!(saved.contains("/bin"));
-        assert_eq!(Facts::from_json(saved.as_bytes()).unwrap().env("PATH").unwrap().1, "/bin");
+        assert_eq!(
+            Facts::from_json(saved.as_bytes()).unwrap().env("PATH").unwrap().1,
+            "/bin"
+        );
     }
 }

@@ -6,10 +6,17 @@ use std::sync::LazyLock;
 use regex::Regex;
 use shakedown_model::MASK;
 
-/// A value after a name that speaks of a secret: `--api-key X`, `HF_TOKEN=X`, `'api_key': 'X'`, `password: X`.
+/// A value after a name that speaks of a secret: `HF_TOKEN=X`, `'api_key': 'X'`, `password: X`.
 static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
-        r#"(?i)(?P<name>(?:^|[\s'"\[{(,;&?-])-{0,2}[\w.-]*(?:api[_-]?keys?|access[_-]?keys?(?:[_-]?id)?|secret(?:[_-]\w+)?|passw(?:or)?d|passphrase|credentials?|private[_-]?key|ssl[_-]?keyfile[_-]?password|(?:hf|hub|auth|access|bearer|refresh|session|bot|api|admin|github|wandb|modelscope|huggingface|hugging_face_hub|id)[_-]?token|_token|^token|\stoken|_key)['"]?\s*(?:=|:|\s)\s*\[?\s*)(?P<quote>['"]?)(?P<value>[^\s'",;&)\]}]+)"#,
+        r#"(?i)(?P<name>\b[\w.-]*(?:api[_-]?keys?|access[_-]?keys?(?:[_-]?id)?|secret(?:[_-]\w+)?|passw(?:or)?d|passphrase|credentials?|private[_-]?key|token|_key)['"]?\s*[=:]\s*\[?\s*)(?P<quote>['"]?)(?P<value>[^\s'",;&)\]}]+)"#,
+    )
+    .ok()
+});
+/// The same for flags, whose value stands after a blank: `--api-key X`.
+static FLAG: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r#"(?i)(?P<name>(?:^|\s)--?[\w-]*(?:api[_-]?key|secret|passw(?:or)?d|token|credentials?|access[_-]?key)s?(?:\s+|=))(?P<quote>['"]?)(?P<value>[^\s'"]+)"#,
     )
     .ok()
 });
@@ -27,17 +34,47 @@ static SHAPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static BEARER: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)\b(Bearer|Basic)\s+([A-Za-z0-9._~+/=-]{6,})").ok());
 /// User and password in a URL.
-static IN_URL: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*://)(?P<who>[^/\s:@]*):(?P<value>[^/\s@]+)@").ok());
-static PEM: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"-----BEGIN [A-Z ]*PRIVATE KEY-----").ok());
+static IN_URL: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*://)(?P<who>[^/\s:@]*):(?P<value>[^/\s@]+)@").ok()
+});
+static PEM: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"-----BEGIN [A-Z ]*PRIVATE KEY-----").ok());
 
 /// Values after a secret's name that are no secrets: switches, absent values, and code.
 fn is_plain(value: &str) -> bool {
     let value = value.trim_matches(['\'', '"', ')', ']', '}', ',']);
     matches!(
         value,
-        "" | "None" | "none" | "null" | "True" | "False" | "true" | "false" | "is" | "not" | "was" | "for" | "of"
-            | "in" | "and" | "or" | "to" | "set" | "required" | "missing" | "invalid" | "still" | "wrong" | "has" | "with" | "--" | "=" | ":" | "***" | "dim" | "type"
+        "" | "None"
+            | "none"
+            | "null"
+            | "True"
+            | "False"
+            | "true"
+            | "false"
+            | "is"
+            | "not"
+            | "was"
+            | "for"
+            | "of"
+            | "in"
+            | "and"
+            | "or"
+            | "to"
+            | "set"
+            | "required"
+            | "missing"
+            | "invalid"
+            | "still"
+            | "wrong"
+            | "has"
+            | "with"
+            | "--"
+            | "="
+            | ":"
+            | "***"
+            | "dim"
+            | "type"
     ) || value.starts_with("--")
         || value.starts_with(['<', '$', '{'])
         || value.len() < 3
@@ -49,19 +86,26 @@ pub fn mask(text: &str) -> Cow<'_, str> {
     if let Some(regex) = IN_URL.as_ref()
         && regex.is_match(&out)
     {
-        out = Cow::Owned(regex.replace_all(&out, format!("${{scheme}}{MASK}@")).into_owned());
+        out = Cow::Owned(
+            regex
+                .replace_all(&out, format!("${{scheme}}{MASK}@"))
+                .into_owned(),
+        );
     }
     if let Some(regex) = BEARER.as_ref()
         && regex.is_match(&out)
     {
         out = Cow::Owned(regex.replace_all(&out, format!("$1 {MASK}")).into_owned());
     }
-    if let Some(regex) = NAMED.as_ref()
-        && regex.is_match(&out)
-    {
+    for regex in [&NAMED, &FLAG] {
+        let Some(regex) = regex.as_ref().filter(|regex| regex.is_match(&out)) else {
+            continue;
+        };
         let masked = regex.replace_all(&out, |found: &regex::Captures<'_>| {
             let part = |name: &str| found.name(name).map_or("", |m| m.as_str());
-            if is_plain(part("value")) {
+            let counted = part("name").to_ascii_lowercase().contains("token")
+                && part("value").chars().all(|c| c.is_ascii_digit() || c == '.');
+            if counted || is_plain(part("value")) {
                 found.get(0).map_or("", |m| m.as_str()).to_owned()
             } else {
                 format!("{}{}{MASK}", part("name"), part("quote"))
@@ -83,10 +127,24 @@ pub fn mask(text: &str) -> Cow<'_, str> {
 /// Whether a name, such as that of an environment variable, speaks of a secret.
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "API_KEY", "APIKEY", "ACCESS_KEY", "PRIVATE_KEY", "_KEY", "AUTH"]
-        .iter()
-        .any(|word| name.contains(word))
-        && !["TOKENIZERS_", "TOKENIZER", "MAX_TOKENS", "NUM_TOKENS", "TOKENS"].iter().any(|word| name.contains(word))
+    [
+        "TOKEN",
+        "SECRET",
+        "PASSWORD",
+        "PASSWD",
+        "CREDENTIAL",
+        "API_KEY",
+        "APIKEY",
+        "ACCESS_KEY",
+        "PRIVATE_KEY",
+        "_KEY",
+        "AUTH",
+    ]
+    .iter()
+    .any(|word| name.contains(word))
+        && !["TOKENIZERS_", "TOKENIZER", "MAX_TOKENS", "NUM_TOKENS", "TOKENS"]
+            .iter()
+            .any(|word| name.contains(word))
 }
 
 #[cfg(test)]

@@ -96,7 +96,10 @@ impl Diagnoser {
                 let reader = part.source.open()?;
                 scanner
                     .part(&part.name, reader)
-                    .map_err(|error| DiagnoseError::Read { name: part.name, error })?;
+                    .map_err(|error| DiagnoseError::Read {
+                        name: part.name,
+                        error,
+                    })?;
             }
             let one = scanner.finish();
             covered.extend(cover(&one, &idle));
@@ -170,7 +173,13 @@ pub fn save(evidence: Evidence, dir: &Path) -> Result<(), DiagnoseError> {
             let plain: String = name
                 .trim_end_matches(".gz")
                 .chars()
-                .map(|c| if c.is_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' })
+                .map(|c| {
+                    if c.is_alphanumeric() || matches!(c, '.' | '-' | '_') {
+                        c
+                    } else {
+                        '_'
+                    }
+                })
                 .collect();
             let stem = plain.trim_end_matches(".log").trim_start_matches('.');
             let path = dir.join(format!("{number:02}-{stem}.log"));

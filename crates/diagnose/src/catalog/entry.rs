@@ -37,6 +37,50 @@ pub struct Pattern {
     pub unless: Option<LazyRegex>,
 }
 
+impl Pattern {
+    /// Tries the pattern on a text of which nothing is known yet; the named groups on success.
+    pub fn find_in(&self, text: &str) -> Option<Vec<(String, String)>> {
+        let lower = text.to_ascii_lowercase();
+        let stands = self
+            .literals
+            .iter()
+            .any(|literal| lower.contains(&literal.to_ascii_lowercase()));
+        if stands { self.captures(text, text) } else { None }
+    }
+
+    /// Tries the regexes on a line whose literal is known to stand there: those that are tied to the start on
+    /// its message, others on the whole line.
+    pub fn captures(&self, text: &str, message: &str) -> Option<Vec<(String, String)>> {
+        let subject = |regex: &LazyRegex| {
+            if regex.source().starts_with('^') || regex.source().starts_with("(?i)^") {
+                message
+            } else {
+                text
+            }
+        };
+        if let Some(unless) = &self.unless
+            && unless.is_match(subject(unless))
+        {
+            return None;
+        }
+        let Some(lazy) = &self.regex else {
+            return Some(Vec::new());
+        };
+        let regex = lazy.get()?;
+        let found = regex.captures(subject(lazy))?;
+        Some(
+            regex
+                .capture_names()
+                .flatten()
+                .filter_map(|name| {
+                    let value = found.name(name)?.as_str();
+                    Some((name.to_owned(), crate::log::bounded(value, 1024).to_owned()))
+                })
+                .collect(),
+        )
+    }
+}
+
 /// A regex that is compiled when it is first needed.
 #[derive(Debug)]
 pub struct LazyRegex {
@@ -55,7 +99,9 @@ impl LazyRegex {
 
     /// The regex, compiled now if it was not; `None` where it does not compile (the catalogue's test finds those).
     pub fn get(&self) -> Option<&Regex> {
-        self.compiled.get_or_init(|| Regex::new(&self.source).ok()).as_ref()
+        self.compiled
+            .get_or_init(|| Regex::new(&self.source).ok())
+            .as_ref()
     }
 
     /// The source.

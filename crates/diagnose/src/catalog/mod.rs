@@ -8,7 +8,8 @@ mod page;
 use thiserror::Error;
 
 pub use entry::{
-    CatalogFile, Condition, Failure, FixEntry, LazyRegex, Observe, OneOrMany, Pattern, Role, Sample, Stage, StageMark,
+    CatalogFile, Condition, Failure, FixEntry, LazyRegex, Observe, OneOrMany, Pattern, Role, Sample, Stage,
+    StageMark,
 };
 pub use index::{Found, Index, Use};
 pub use page::Page;

@@ -101,7 +101,9 @@ pub(super) fn explains(cause: &Failure, other: &Failure) -> bool {
                         .strip_suffix(".*")
                         .is_some_and(|area| other.class.split('.').next() == Some(area))
             })
-            || name.strip_prefix("family:").is_some_and(|family| other.family == family)
+            || name
+                .strip_prefix("family:")
+                .is_some_and(|family| other.family == family)
     })
 }
 
@@ -230,16 +232,27 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Whether the two speak of different exceptions of one traceback, not of lines of one message.
+    fn other_exception(&self, one: &Candidate<'a>, other: &Candidate<'a>) -> bool {
+        let said = |candidate: &Candidate<'a>| candidate.events.first().and_then(|placed| placed.event.said);
+        said(one) != said(other)
+    }
+
     /// Whether the exception of `outer` was raised while that of `inner` was being handled, not because of it.
     fn only_during(&self, inner: &Candidate<'a>, outer: &Candidate<'a>) -> bool {
         let (Some(a), Some(b)) = (inner.events.first(), outer.events.first()) else {
             return false;
         };
         match (self.trace_of(a), self.trace_of(b)) {
-            (Some((trace, from)), Some((other, to))) if std::ptr::eq(trace, other) && to > from => trace
-                .chain
-                .get(to)
-                .is_some_and(|raised| raised.how == How::During && !repeats(&raised.message, trace.chain.get(from).map_or("", |inner| &inner.message))),
+            (Some((trace, from)), Some((other, to))) if std::ptr::eq(trace, other) && to > from => {
+                trace.chain.get(to).is_some_and(|raised| {
+                    raised.how == How::During
+                        && !repeats(
+                            &raised.message,
+                            trace.chain.get(from).map_or("", |inner| &inner.message),
+                        )
+                })
+            }
             _ => false,
         }
     }
@@ -248,12 +261,18 @@ impl<'a> View<'a> {
     pub(super) fn rank(&self, causes: Vec<Candidate<'a>>) -> Vec<Candidate<'a>> {
         // What an explanation names as its consequence is folded under it, the weightiest explanation first.
         let mut by_weight = causes;
-        by_weight.sort_by_key(|candidate| (u8::MAX - candidate.weight, candidate.events.is_empty(), candidate.order()));
+        by_weight.sort_by_key(|candidate| {
+            (
+                u8::MAX - candidate.weight,
+                candidate.events.is_empty(),
+                candidate.order(),
+            )
+        });
         let mut roots: Vec<Candidate<'a>> = Vec::new();
         for candidate in by_weight {
-            let named = roots
-                .iter()
-                .position(|root| explains(root.failure, candidate.failure) && !explains(candidate.failure, root.failure));
+            let named = roots.iter().position(|root| {
+                explains(root.failure, candidate.failure) && !explains(candidate.failure, root.failure)
+            });
             if let Some(at) = named {
                 if let Some(root) = roots.get_mut(at) {
                     candidate.fold(&mut root.folded);
@@ -282,6 +301,7 @@ impl<'a> View<'a> {
                     // The original exception is the cause, unless it is much the weaker reading of the two, or the
                     // later one was only raised while it was being handled.
                     let original = own.order() < root.order()
+                        && self.other_exception(&own, root)
                         && own.weight + 15 >= root.weight
                         && !self.only_during(&own, root);
                     if original {

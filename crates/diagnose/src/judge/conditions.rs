@@ -22,7 +22,11 @@ pub(super) enum Holds {
 
 impl Holds {
     fn from_known(known: bool, evidence: Option<Evidence>) -> Self {
-        if known { Self::Yes(evidence) } else { Self::No(evidence) }
+        if known {
+            Self::Yes(evidence)
+        } else {
+            Self::No(evidence)
+        }
     }
 
     fn turned(self) -> Self {
@@ -54,9 +58,16 @@ impl<'v, 'a> Asked<'v, 'a> {
 
     fn value_holds(&self, condition: &Condition, text: &str, number: Option<f64>) -> bool {
         let number = number.or_else(|| size::number(text));
-        condition.matches.as_ref().is_none_or(|regex| self.captures(regex, text))
-            && condition.min.is_none_or(|min| number.is_some_and(|number| number >= min))
-            && condition.below.is_none_or(|below| number.is_some_and(|number| number < below))
+        condition
+            .matches
+            .as_ref()
+            .is_none_or(|regex| self.captures(regex, text))
+            && condition
+                .min
+                .is_none_or(|min| number.is_some_and(|number| number >= min))
+            && condition
+                .below
+                .is_none_or(|below| number.is_some_and(|number| number < below))
     }
 
     fn captures(&self, regex: &LazyRegex, text: &str) -> bool {
@@ -125,7 +136,10 @@ impl<'v, 'a> Asked<'v, 'a> {
             let found = self.events.iter().find(|placed| {
                 self.captures(regex, &placed.event.text)
                     || self.view.trace_of(placed).is_some_and(|(trace, link)| {
-                        trace.chain.get(link).is_some_and(|raised| self.captures(regex, &raised.message))
+                        trace
+                            .chain
+                            .get(link)
+                            .is_some_and(|raised| self.captures(regex, &raised.message))
                     })
             });
             parts.push(match found {

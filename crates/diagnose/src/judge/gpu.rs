@@ -93,7 +93,8 @@ const NAMES: [(&str, u32); 82] = [
 
 static SM: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?i)\bsm[ _-]?(\d{2,3})[a-z]?\b").ok());
 static CAPABILITY: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)(?:compute[ _]cap(?:ability)?|capability|\bcc)[^\d\n]{0,12}(\d{1,2})[., ]{1,2}(\d)\b").ok()
+    Regex::new(r"(?i)(?:compute[ _]cap(?:ability)?|capability|\bcc)[^\d\n]{0,12}(\d{1,2})[., ]{1,2}(\d)\b")
+        .ok()
 });
 static WHOLE_CAPABILITY: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)compute[ _]cap(?:ability)?[^\d\n]{0,4}(\d{2,3})\b").ok());
@@ -118,7 +119,10 @@ pub(super) fn capability(text: &str) -> Option<u32> {
         }
     }
     let text = text.to_ascii_lowercase();
-    NAMES.iter().find(|(name, _)| has_word(&text, name)).map(|(_, capability)| *capability)
+    NAMES
+        .iter()
+        .find(|(name, _)| has_word(&text, name))
+        .map(|(_, capability)| *capability)
 }
 
 /// Whether `name` stands in `text` by itself and not inside a longer word.
@@ -141,7 +145,10 @@ mod tests {
             ("2x RTX PRO 6000", Some(120)),
             ("GB10 SM121", Some(121)),
             ("A100 SM80", Some(80)),
-            ("NVIDIA GeForce GTX 1080 Ti, compute capability 6.1, VMM: yes", Some(61)),
+            (
+                "NVIDIA GeForce GTX 1080 Ti, compute capability 6.1, VMM: yes",
+                Some(61),
+            ),
             ("Compute capability: 121", Some(121)),
             ("GPU with CUDA capability 7 0 is not supported", Some(70)),
             ("NVIDIA H100 80GB HBM3", Some(90)),

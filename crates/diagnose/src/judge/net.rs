@@ -19,7 +19,10 @@ static HOST_PORT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)(?:^|[\s=('\x22@>,])(\[[0-9a-f:]+\]|::1?|(?:\d{1,3}\.){3}\d{1,3}|localhost|\*|[a-z][\w-]*(?:\.[\w-]+)+|[a-z][\w-]*):(\d{2,5})\b").ok()
 });
 static NAMED_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r#"(?i)\b(?:host(?:name)?)\s*[=:]\s*['"]?([\w.:\[\]-]+?)['"]?,?\s+port\s*[=:]\s*['"]?(\d{2,5})"#).ok()
+    Regex::new(
+        r#"(?i)\b(?:host(?:name)?)\s*[=:]\s*['"]?([\w.:\[\]-]+?)['"]?,?\s+port\s*[=:]\s*['"]?(\d{2,5})"#,
+    )
+    .ok()
 });
 static PORT_WORD: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)(?:connect(?:ion)? to |to |on |at )?([\w.-]+|\[[0-9a-f:]+\])?\s*(?:\([^)]*\)[, ]+)?\bport[ =:]+(\d{2,5})").ok()
@@ -42,12 +45,16 @@ pub(super) fn address(text: &str) -> Option<Address> {
 
 /// Whether only the same network namespace reaches this host.
 pub(super) fn is_loopback(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Whether this host stands for all interfaces.
 pub(super) fn is_any(host: &str) -> bool {
-    host == "*" || host.parse::<IpAddr>().is_ok_and(|address| address.is_unspecified())
+    host == "*"
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_unspecified())
 }
 
 /// Whether `no_proxy` covers `host`: the rules that Python's and curl's clients share.
@@ -78,15 +85,39 @@ mod tests {
     #[test]
     fn addresses_in_all_shapes() {
         let is = |host: &str, port| (Some(host.to_owned()), Some(port));
-        assert_eq!(at("Uvicorn running on http://0.0.0.0:25600 (Press CTRL+C"), is("0.0.0.0", 25600));
-        assert_eq!(at("HTTPConnectionPool(host='localhost', port=11434): Max"), is("localhost", 11434));
-        assert_eq!(at("connect ECONNREFUSED 172.17.0.1:11434"), is("172.17.0.1", 11434));
+        assert_eq!(
+            at("Uvicorn running on http://0.0.0.0:25600 (Press CTRL+C"),
+            is("0.0.0.0", 25600)
+        );
+        assert_eq!(
+            at("HTTPConnectionPool(host='localhost', port=11434): Max"),
+            is("localhost", 11434)
+        );
+        assert_eq!(
+            at("connect ECONNREFUSED 172.17.0.1:11434"),
+            is("172.17.0.1", 11434)
+        );
         assert_eq!(at("connect ECONNREFUSED ::1:8080"), is("::1", 8080));
-        assert_eq!(at("Listening on 127.0.0.1:11434 (version 0.1.20)"), is("127.0.0.1", 11434));
-        assert_eq!(at("Failed to connect to localhost port 8000 after 0 ms"), is("localhost", 8000));
-        assert_eq!(at("HTTP server is listening, hostname: 0.0.0.0, port: 8000"), is("0.0.0.0", 8000));
-        assert_eq!(at("Cannot connect to host 127.0.0.1:23333 ssl:default"), is("127.0.0.1", 23333));
-        assert_eq!(at("couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 8122"), is("127.0.0.1", 8122));
+        assert_eq!(
+            at("Listening on 127.0.0.1:11434 (version 0.1.20)"),
+            is("127.0.0.1", 11434)
+        );
+        assert_eq!(
+            at("Failed to connect to localhost port 8000 after 0 ms"),
+            is("localhost", 8000)
+        );
+        assert_eq!(
+            at("HTTP server is listening, hostname: 0.0.0.0, port: 8000"),
+            is("0.0.0.0", 8000)
+        );
+        assert_eq!(
+            at("Cannot connect to host 127.0.0.1:23333 ssl:default"),
+            is("127.0.0.1", 23333)
+        );
+        assert_eq!(
+            at("couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 8122"),
+            is("127.0.0.1", 8122)
+        );
     }
 
     #[test]

@@ -115,33 +115,99 @@ macro_rules! pattern {
     };
 }
 
-pattern!(NONE, r"(?i)^\W*(?:no\b|none\b|not running|nothing|empty|0 processes|-$|n/a)|\b(?:no|none|not) (?:\w+[ /-]){0,3}(?:process|running|found|alive|listed)|\b(?:exited|dead|gone|terminated|not running)\b");
-pattern!(GONE, r"(?i)\b(?:exited|dead|gone|terminated|not running|does not exist)\b");
-pattern!(OLD, r"(?i)\b(?:old|earlier|previous|prior|left[ -]?overs?|orphan\w*|stale|stray|still (?:listed|alive|running|there|holding|resident)|zombie|last run|first run|ppid[ =:]*1\b|since yesterday)\b");
-pattern!(ALIVE, r"(?i)\b(?:alive|running|up\b|sleeping|state[ =:]*[rs]\b|started|[rs] \(\w+\)|live)|llama-server|sglang|vllm|ollama|trtllm|text-generation|python");
-pattern!(HUNG, r"(?i)no (?:new |further |more )?(?:log|output|lines?|progress)|\bhang|hung|stuck|spin|busy[ -]loop|no progress|unchanged|(?:9\d|100) ?% ?(?:cpu|gpu)?|idle for|futex|blocked|state[ =:]*d\b|\bd \(disk|deadlock|frozen");
-pattern!(TAKEN, r"(?i)\b(?:pid|process)\b.*?\d|in use by|held by|occupied|another process|other process|used by|(?:\d{4,}) ?/ ?\d{4,} ?mi?b|compute[- ]apps?");
-pattern!(MISSING, r"(?i)\b(?:not|no|none|missing|absent|without|unavailable|n't)\b");
-pattern!(COMPAT, r"(?i)(?:^|/|\b)compat\b[^\n]*(?:first|before|wins|precede|shadow)|(?:first|before)[^\n]*\bcompat\b|cuda[\w./-]*/compat|cuda-compat");
-pattern!(OK, r"(?i)(?:->|→|=>|:|\s|=)\s*(?:http/?[\d.]* )?(?:200|204)\b|\bok\b|healthy");
+pattern!(
+    NONE,
+    r"(?i)^\W*(?:no\b|none\b|not running|nothing|empty|0 processes|-$|n/a)|\b(?:no|none|not) (?:\w+[ /-]){0,3}(?:process|running|found|alive|listed)|\b(?:exited|dead|gone|terminated|not running)\b"
+);
+pattern!(
+    GONE,
+    r"(?i)\b(?:exited|dead|gone|terminated|not running|does not exist)\b"
+);
+pattern!(
+    OLD,
+    r"(?i)\b(?:old|earlier|previous|prior|left[ -]?overs?|orphan\w*|stale|stray|still (?:listed|alive|running|there|holding|resident)|zombie|last run|first run|ppid[ =:]*1\b|since yesterday)\b"
+);
+pattern!(
+    ALIVE,
+    r"(?i)\b(?:alive|running|up\b|sleeping|state[ =:]*[rs]\b|started|[rs] \(\w+\)|live)|llama-server|sglang|vllm|ollama|trtllm|text-generation|python"
+);
+pattern!(
+    HUNG,
+    r"(?i)no (?:new |further |more )?(?:log|output|lines?|progress)|\bhang|hung|stuck|spin|busy[ -]loop|no progress|unchanged|(?:9\d|100) ?% ?(?:cpu|gpu)?|idle for|futex|blocked|state[ =:]*d\b|\bd \(disk|deadlock|frozen"
+);
+pattern!(
+    TAKEN,
+    r"(?i)\b(?:pid|process)\b.*?\d|in use by|held by|occupied|another process|other process|used by|(?:\d{4,}) ?/ ?\d{4,} ?mi?b|compute[- ]apps?"
+);
+pattern!(
+    MISSING,
+    r"(?i)\b(?:not|no|none|missing|absent|without|unavailable|n't)\b"
+);
+pattern!(
+    COMPAT,
+    r"(?i)(?:^|/|\b)compat\b[^\n]*(?:first|before|wins|precede|shadow)|(?:first|before)[^\n]*\bcompat\b|cuda[\w./-]*/compat|cuda-compat"
+);
+pattern!(
+    OK,
+    r"(?i)(?:->|→|=>|:|\s|=)\s*(?:http/?[\d.]* )?(?:200|204)\b|\bok\b|healthy"
+);
 pattern!(LOADING, r"(?i)\b503\b|loading model|still loading|starting up");
-pattern!(REFUSED, r"(?i)refused|unreachable|reset by peer|timed? ?out|no route");
-pattern!(OOM_KILL, r"(?i)out of memory:? kill|oom[-_ ]kill(?:ed|er|ing)?|invoked oom|memory cgroup out of memory|oomkilled|killed process \d+|killed as a result of limit");
+pattern!(
+    REFUSED,
+    r"(?i)refused|unreachable|reset by peer|timed? ?out|no route"
+);
+pattern!(
+    OOM_KILL,
+    r"(?i)out of memory:? kill|oom[-_ ]kill(?:ed|er|ing)?|invoked oom|memory cgroup out of memory|oomkilled|killed process \d+|killed as a result of limit"
+);
 pattern!(OOM_COUNT, r"(?i)oom_kill\s*[=: ]\s*(\d+)");
-pattern!(FILES, r"(?i)(?:ulimit\s+-\w*n|nofile|open files|max open files|rlimit_nofile|fds?)[^\d]{0,24}(\d+)");
-pattern!(PCIE, r"(?i)\b(?:node|sys|phb|pxb|pix|pcie)\b|no nvlink|without nvlink");
+pattern!(
+    FILES,
+    r"(?i)(?:ulimit\s+-\w*n|nofile|open files|max open files|rlimit_nofile|fds?)[^\d]{0,24}(\d+)"
+);
+pattern!(
+    PCIE,
+    r"(?i)\b(?:node|sys|phb|pxb|pix|pcie)\b|no nvlink|without nvlink"
+);
 pattern!(NVLINK, r"(?i)\bnv\d+\b|nvswitch|nvlink (?:active|ok|up)");
 pattern!(IOMMU, r"(?i)iommu|\bacs\b|\bdmar\b|io_page_fault|amd-vi|vt-d");
-pattern!(FULL, r"(?i)\b(?:9[5-9]|100) ?%|\b0 ?(?:b|bytes|k|m|g)? (?:avail|free|left)|full\b");
-pattern!(CONTAINER, r"(?i)\b(?:docker|podman|nerdctl|kubectl|kubernetes|k8s|container|compose|pod)\b");
-pattern!(PUBLISHED, r"(?:^|\s)(?:-p|--publish|-P|--publish-all)(?:[ =]|$)|--net(?:work)?[ =]host|hostnetwork|hostport|(?:->|:)\d+/tcp");
-pattern!(GPUS_GIVEN, r"(?i)--gpus|--runtime[ =]nvidia|nvidia\.com/gpu|--device[ =]/dev/(?:nvidia|kfd|dri)|cdi");
+pattern!(
+    FULL,
+    r"(?i)\b(?:9[5-9]|100) ?%|\b0 ?(?:b|bytes|k|m|g)? (?:avail|free|left)|full\b"
+);
+pattern!(
+    CONTAINER,
+    r"(?i)\b(?:docker|podman|nerdctl|kubectl|kubernetes|k8s|container|compose|pod)\b"
+);
+pattern!(
+    PUBLISHED,
+    r"(?:^|\s)(?:-p|--publish|-P|--publish-all)(?:[ =]|$)|--net(?:work)?[ =]host|hostnetwork|hostport|(?:->|:)\d+/tcp"
+);
+pattern!(
+    GPUS_GIVEN,
+    r"(?i)--gpus|--runtime[ =]nvidia|nvidia\.com/gpu|--device[ =]/dev/(?:nvidia|kfd|dri)|cdi"
+);
 pattern!(LISTEN, r"(?i)listen|tcp|^\S*:\d+");
-pattern!(NOTHING, r"(?i)\b(?:nothing|none|no (?:listener|socket|process)|not listening|closed|free)\b");
-pattern!(DOCKER_RUN, r"(?i)\b(?:docker|podman|nerdctl)(?: container)? run\b");
-pattern!(ELSEWHERE, r"(?i)\(host\)|from (?:the |another |a |other )*(?:host|machine|container|laptop|node|pc|network|browser|lan)|host\.docker\.internal|host-gateway|other (?:machine|host|container|node)|remote");
-pattern!(SMALL_FILE, r"(?i)\b(1\d\d) ?(?:bytes?|b)\b|git-lfs|lfs pointer|pointer file");
-pattern!(SIGNAL, r"(?i)sig(?:nal)?[ =:]*(\d+|kill|term|segv|abrt|bus|ill|int|hup|quit|fpe|pipe)\b");
+pattern!(
+    NOTHING,
+    r"(?i)\b(?:nothing|none|no (?:listener|socket|process)|not listening|closed|free)\b"
+);
+pattern!(
+    DOCKER_RUN,
+    r"(?i)\b(?:docker|podman|nerdctl)(?: container)? run\b"
+);
+pattern!(
+    ELSEWHERE,
+    r"(?i)\(host\)|from (?:the |another |a |other )*(?:host|machine|container|laptop|node|pc|network|browser|lan)|host\.docker\.internal|host-gateway|other (?:machine|host|container|node)|remote"
+);
+pattern!(
+    SMALL_FILE,
+    r"(?i)\b(1\d\d) ?(?:bytes?|b)\b|git-lfs|lfs pointer|pointer file"
+);
+pattern!(
+    SIGNAL,
+    r"(?i)sig(?:nal)?[ =:]*(\d+|kill|term|segv|abrt|bus|ill|int|hup|quit|fpe|pipe)\b"
+);
 pattern!(CODE, r"-?\d+");
 
 fn is(regex: &LazyLock<Option<Regex>>, text: &str) -> bool {
@@ -229,14 +295,20 @@ impl View<'_> {
             Sign::ServerFiles => self.by_number(&[key::SERVER, key::LIMITS, key::PROC], files),
             Sign::NvccMissing => self.by_fact(&[key::NVCC], |fact| is(&MISSING, &fact.text)),
             Sign::LfsPointer => self.by_fact(&[key::FILES], |fact| is(&SMALL_FILE, &fact.text)),
-            Sign::CompatFirst => self.by_fact(&[key::LDCONFIG, key::ENV, key::PROC, key::CONTAINER], |fact| {
-                is(&COMPAT, &fact.text)
-                    || (fact.name.as_deref() == Some("LD_LIBRARY_PATH") && fact.text.contains("/compat"))
-            }),
+            Sign::CompatFirst => {
+                self.by_fact(&[key::LDCONFIG, key::ENV, key::PROC, key::CONTAINER], |fact| {
+                    is(&COMPAT, &fact.text)
+                        || (fact.name.as_deref() == Some("LD_LIBRARY_PATH") && fact.text.contains("/compat"))
+                })
+            }
             Sign::LeftOver => self.by_fact(&[key::PROCESSES, key::GPU], |fact| is(&OLD, &fact.text)),
             Sign::GpuTaken => self.by_fact(&[key::GPU], |fact| is(&TAKEN, &fact.text)),
             Sign::NoProcess => self.by_fact(&[key::PROCESSES, key::PROC], |fact| {
-                let gone = if fact.key == key::PROC { is(&GONE, &fact.text) } else { is(&NONE, &fact.text) };
+                let gone = if fact.key == key::PROC {
+                    is(&GONE, &fact.text)
+                } else {
+                    is(&NONE, &fact.text)
+                };
                 gone && !is(&OLD, &fact.text)
             }),
             Sign::Alive => self.by_fact(&[key::PROCESSES, key::PROC], |fact| {
@@ -247,7 +319,9 @@ impl View<'_> {
             }),
             Sign::LoopbackOnly => self.loopback_only(),
             Sign::NothingListens => self.nothing_listens(),
-            Sign::ProxySet => self.proxy().map_or(Known::NotKnown, |(text, evidence)| present(text, Some(evidence))),
+            Sign::ProxySet => self
+                .proxy()
+                .map_or(Known::NotKnown, |(text, evidence)| present(text, Some(evidence))),
             Sign::ProxyInTheWay => self.proxy_in_the_way(),
             Sign::HttpOk => self.by_fact(&[key::HTTP], |fact| {
                 is(&OK, &fact.text) && !is(&LOADING, &fact.text) && !is(&REFUSED, &fact.text)
@@ -273,11 +347,13 @@ impl View<'_> {
             Sign::ClientElsewhere => self.client_elsewhere(),
             Sign::PortDiffers => self.port_differs(),
             Sign::PcieOnly => self.by_fact(&[key::TOPO], |fact| {
-                is(&PCIE, &fact.text) && !(is(&NVLINK, &fact.text) && !fact.text.to_ascii_lowercase().contains("no nvlink"))
+                is(&PCIE, &fact.text)
+                    && !(is(&NVLINK, &fact.text) && !fact.text.to_ascii_lowercase().contains("no nvlink"))
             }),
-            Sign::Iommu => self.by_fact(&[key::KERNEL, key::TOPO, "iommu", "bios", "host", "acs"], |fact| {
-                is(&IOMMU, &fact.text) || fact.key == "iommu" || fact.key == "acs"
-            }),
+            Sign::Iommu => self.by_fact(
+                &[key::KERNEL, key::TOPO, "iommu", "bios", "host", "acs"],
+                |fact| is(&IOMMU, &fact.text) || fact.key == "iommu" || fact.key == "acs",
+            ),
             Sign::DraftMissing => self.draft_missing(),
             Sign::DiskFull => self.by_fact(&[key::DISK, key::FILES], |fact| is(&FULL, &fact.text)),
             Sign::CameUp => match self.ready() {
@@ -310,7 +386,10 @@ impl View<'_> {
             if let Some((log, observed, value)) = self.last_observed(name)
                 && let Some(capability) = gpu::capability(value).or_else(|| gpu::capability(&observed.text))
             {
-                return counted(f64::from(capability), Some(self.quote(log, observed.line, &observed.text)));
+                return counted(
+                    f64::from(capability),
+                    Some(self.quote(log, observed.line, &observed.text)),
+                );
             }
         }
         Known::NotKnown
@@ -318,14 +397,19 @@ impl View<'_> {
 
     fn driver(&self) -> Known {
         let from_fact = self.by_number(&[key::DRIVER], |fact| {
-            size::number(&fact.text).map(f64::trunc).filter(|major| *major > 100.0)
+            size::number(&fact.text)
+                .map(f64::trunc)
+                .filter(|major| *major > 100.0)
         });
         if from_fact != Known::NotKnown {
             return from_fact;
         }
         match self.last_observed("driver") {
             Some((log, observed, value)) => match size::number(value) {
-                Some(number) => counted(number.trunc(), Some(self.quote(log, observed.line, &observed.text))),
+                Some(number) => counted(
+                    number.trunc(),
+                    Some(self.quote(log, observed.line, &observed.text)),
+                ),
                 None => Known::NotKnown,
             },
             None => Known::NotKnown,
@@ -371,7 +455,10 @@ impl View<'_> {
     pub(super) fn server_address(&self) -> Option<(Address, Option<Evidence>)> {
         let mut best: Option<(Address, Option<Evidence>)> = None;
         for (log, observed) in self.observed("listen") {
-            if let Some(address) = value_of(observed).and_then(net::address).or_else(|| net::address(&observed.text)) {
+            if let Some(address) = value_of(observed)
+                .and_then(net::address)
+                .or_else(|| net::address(&observed.text))
+            {
                 best = Some((address, Some(self.quote(log, observed.line, &observed.text))));
             }
         }
@@ -429,7 +516,13 @@ impl View<'_> {
         // Arguments without a host mean the engine's default.
         let loopback_by_default = matches!(
             self.engine,
-            Some(EngineKind::Sglang | EngineKind::LlamaCpp | EngineKind::Ollama | EngineKind::TensorRtLlm | EngineKind::Transformers)
+            Some(
+                EngineKind::Sglang
+                    | EngineKind::LlamaCpp
+                    | EngineKind::Ollama
+                    | EngineKind::TensorRtLlm
+                    | EngineKind::Transformers
+            )
         );
         match (self.argument("host"), loopback_by_default) {
             (Argument::Absent, true) if self.facts.env("OLLAMA_HOST").is_none() => {
@@ -458,7 +551,11 @@ impl View<'_> {
 
     fn proxy_in_the_way(&self) -> Known {
         let Some((proxy, evidence)) = self.proxy() else {
-            return if self.facts.has(key::ENV) { Known::Absent(None) } else { Known::NotKnown };
+            return if self.facts.has(key::ENV) {
+                Known::Absent(None)
+            } else {
+                Known::NotKnown
+            };
         };
         let no_proxy = self.facts.env("no_proxy");
         if let Some((fact, rules)) = &no_proxy {
@@ -466,7 +563,11 @@ impl View<'_> {
                 .server_address()
                 .and_then(|(address, _)| address.host)
                 .into_iter()
-                .chain(self.client_targets().into_iter().filter_map(|(address, _)| address.host))
+                .chain(
+                    self.client_targets()
+                        .into_iter()
+                        .filter_map(|(address, _)| address.host),
+                )
                 .collect();
             if !hosts.is_empty() && hosts.iter().all(|host| net::bypasses(rules, host)) {
                 return Known::Absent(Some(quote(fact)));
@@ -476,12 +577,14 @@ impl View<'_> {
     }
 
     fn kernel_oom(&self) -> Known {
-        let killed = |fact: &Fact| {
-            is(&OOM_KILL, &fact.text) && group(&OOM_COUNT, &fact.text).is_none_or(|count| count != "0")
-                || group(&OOM_COUNT, &fact.text).is_some_and(|count| count != "0")
-                || (fact.name.as_deref().is_some_and(|name| name.contains("oom_kill") || name.eq_ignore_ascii_case("OOMKilled"))
-                    && !matches!(fact.text.trim(), "0" | "false"))
-        };
+        let killed =
+            |fact: &Fact| {
+                is(&OOM_KILL, &fact.text) && group(&OOM_COUNT, &fact.text).is_none_or(|count| count != "0")
+                    || group(&OOM_COUNT, &fact.text).is_some_and(|count| count != "0")
+                    || (fact.name.as_deref().is_some_and(|name| {
+                        name.contains("oom_kill") || name.eq_ignore_ascii_case("OOMKilled")
+                    }) && !matches!(fact.text.trim(), "0" | "false"))
+            };
         let from_fact = self.by_fact(
             &[key::KERNEL, key::CGROUP, key::CONTAINER, key::MEMORY, key::EXIT],
             killed,
@@ -523,7 +626,11 @@ impl View<'_> {
         match self.last_observed("exit-signal") {
             Some((log, observed, value)) => {
                 let number = signal_number(value.trim_start_matches('-')).map(|number| {
-                    if (129.0..=159.0).contains(&number) { number - 128.0 } else { number }
+                    if (129.0..=159.0).contains(&number) {
+                        number - 128.0
+                    } else {
+                        number
+                    }
                 });
                 number.map_or(Known::NotKnown, |number| {
                     counted(number, Some(self.quote(log, observed.line, &observed.text)))
@@ -563,7 +670,9 @@ impl View<'_> {
             is(&DOCKER_RUN, &fact.text) && is(&PUBLISHED, &fact.text)
         });
         match published {
-            Known::Present(seen) if !self.client_targets().is_empty() => present("outside the container", seen.evidence),
+            Known::Present(seen) if !self.client_targets().is_empty() => {
+                present("outside the container", seen.evidence)
+            }
             _ => from_fact,
         }
     }
@@ -580,10 +689,10 @@ impl View<'_> {
             return Known::NotKnown;
         };
         // A published port may lead elsewhere on purpose.
-        let mapped = self
-            .facts
-            .get(key::ARGV)
-            .any(|fact| last.port.is_some_and(|asked| fact.text.contains(&format!("{asked}:{port}"))));
+        let mapped = self.facts.get(key::ARGV).any(|fact| {
+            last.port
+                .is_some_and(|asked| fact.text.contains(&format!("{asked}:{port}")))
+        });
         if last.port == Some(port) || mapped {
             Known::Absent(listens)
         } else {
@@ -600,16 +709,17 @@ impl View<'_> {
             Argument::Absent => return Known::Absent(None),
             Argument::Given(algorithm) => algorithm,
         };
-        let needs = ["eagle", "eagle3", "standalone"].iter().any(|name| algorithm.eq_ignore_ascii_case(name));
+        let needs = ["eagle", "eagle3", "standalone"]
+            .iter()
+            .any(|name| algorithm.eq_ignore_ascii_case(name));
         let given = ["speculative_draft_model_path", "speculative_draft_model"]
             .iter()
             .any(|name| matches!(self.argument(name), Argument::Given(_)));
-        let evidence = self
-            .facts
-            .get(key::ARGV)
-            .next()
-            .map(quote)
-            .or_else(|| self.observed("args").next().map(|(log, observed)| self.quote(log, observed.line, &observed.text)));
+        let evidence = self.facts.get(key::ARGV).next().map(quote).or_else(|| {
+            self.observed("args")
+                .next()
+                .map(|(log, observed)| self.quote(log, observed.line, &observed.text))
+        });
         let said_missing = self
             .facts
             .get(key::ARGV)
@@ -627,7 +737,11 @@ fn files(fact: &Fact) -> Option<f64> {
         .or_else(|| {
             fact.name
                 .as_deref()
-                .filter(|name| ["nofile", "open files", "ulimit -n", "ulimit_n", "Max open files"].iter().any(|known| name.eq_ignore_ascii_case(known)))
+                .filter(|name| {
+                    ["nofile", "open files", "ulimit -n", "ulimit_n", "Max open files"]
+                        .iter()
+                        .any(|known| name.eq_ignore_ascii_case(known))
+                })
                 .and_then(|_| size::number(&fact.text).map(|number| number.to_string()))
         })
         .and_then(|digits| digits.parse().ok())

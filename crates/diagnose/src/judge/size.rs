@@ -4,9 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-static SIZE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)(\d+(?:[.,]\d+)?)\s*(bytes?|[kmgt]i?b?|b)\b").ok()
-});
+static SIZE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)(\d+(?:[.,]\d+)?)\s*(bytes?|[kmgt]i?b?|b)\b").ok());
 static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"-?\d+(?:\.\d+)?").ok());
 
 /// The first amount of bytes in `text`; units count in powers of 1024.

@@ -11,6 +11,8 @@ use crate::log::{How, Trace};
 
 /// The class of cascade entries that say that a process ended.
 const DEATH: &str = "cascade.death";
+/// From this weight on a symptom is told even of a server that came up.
+const WORTH_TELLING: u8 = 45;
 
 /// What was decided.
 pub(super) struct Decision<'a> {
@@ -57,7 +59,8 @@ impl<'a> View<'a> {
     /// Whether the server came up, or went on serving, after `placed`.
     fn came_up_after(&self, placed: &Placed<'_>) -> bool {
         self.ready_marks().any(|stage| {
-            stage.order > placed.order || (stage.log == placed.log && stage.hit.last_line > placed.event.last_line)
+            stage.order > placed.order
+                || (stage.log == placed.log && stage.hit.last_line > placed.event.last_line)
         })
     }
 
@@ -70,25 +73,54 @@ impl<'a> View<'a> {
         })
     }
 
+    /// Where a server that had come up, and had not failed, was told to stop: what comes after that means nothing.
+    fn stop(&self) -> Option<usize> {
+        let ready = self.ready_marks().map(|stage| stage.order).min()?;
+        let stop = self
+            .stages
+            .iter()
+            .find(|stage| stage.order > ready && stage.mark.stage == Stage::Stopping)?;
+        let failed_before = self.events.iter().any(|placed| {
+            let fatal = placed.event.hits.iter().any(|hit| {
+                self.failure(hit.entry).is_some_and(|failure| {
+                    failure.class == DEATH
+                        || (failure.role == Role::Cause && !failure.when_up && failure.weight >= LIKELY)
+                })
+            });
+            fatal && placed.order > ready && placed.order < stop.order
+        });
+        (!failed_before).then_some(stop.order)
+    }
+
     fn unexplained(&self, known: &[&Candidate<'a>]) -> Vec<Unexplained<'a>> {
         let mut all: Vec<Unexplained<'a>> = Vec::new();
-        for placed in &self.events {
+        let stop = self.stop();
+        for placed in self
+            .events
+            .iter()
+            .filter(|placed| stop.is_none_or(|stop| placed.order < stop))
+        {
             let Some((trace, link)) = self.trace_of(placed) else {
                 continue;
             };
             // Further lines of a message are not exceptions of their own.
-            let Some(raised) = trace.chain.get(link).filter(|raised| raised.line == placed.event.line) else {
+            let Some(raised) = trace
+                .chain
+                .get(link)
+                .filter(|raised| raised.line == placed.event.line)
+            else {
                 continue;
             };
             let explained = self.events.iter().any(|other| {
                 !other.event.hits.is_empty()
-                    && self.trace_of(other).is_some_and(|(own, _)| std::ptr::eq(own, trace))
+                    && self
+                        .trace_of(other)
+                        .is_some_and(|(own, _)| std::ptr::eq(own, trace))
             });
             let repeated = known.iter().any(|candidate| {
-                candidate
-                    .events
-                    .iter()
-                    .any(|event| repeats(&raised.message, event.event.msg()) || repeats(event.event.msg(), &raised.message))
+                candidate.events.iter().any(|event| {
+                    repeats(&raised.message, event.event.msg()) || repeats(event.event.msg(), &raised.message)
+                })
             });
             if explained || repeated || all.iter().any(|known| std::ptr::eq(known.trace, trace)) {
                 continue;
@@ -122,7 +154,11 @@ impl<'a> View<'a> {
         // An exception that nobody explains and that came first may be the true beginning.
         if !by_facts && top.confirmed.is_empty() && unexplained.iter().any(|other| other.order < first) {
             confidence = lower(confidence);
-        } else if !top.fatal && top.confirmed.is_empty() && !up && unexplained.iter().any(|other| other.order > first) {
+        } else if !top.fatal
+            && top.confirmed.is_empty()
+            && !up
+            && unexplained.iter().any(|other| other.order > first)
+        {
             // A mere warning, and after it something died of what we do not know.
             confidence = lower(confidence);
         }
@@ -153,11 +189,12 @@ impl<'a> View<'a> {
             || matches!(self.sign(Sign::ExitSignal), Known::Present(_))
             || matches!(self.sign(Sign::ExitCode), Known::Present(ref seen) if seen.number != Some(0.0));
         let ready = self.ready_marks().map(|stage| stage.order).max();
+        let stop = self.stop();
         let death = cascades
             .iter()
             .filter(|candidate| candidate.failure.class == DEATH)
             .flat_map(|candidate| candidate.events.iter())
-            .filter(|placed| !self.came_up_after(placed))
+            .filter(|placed| !self.came_up_after(placed) && stop.is_none_or(|stop| placed.order < stop))
             .map(|placed| placed.order)
             .max();
         let mut standing = Vec::new();
@@ -167,7 +204,16 @@ impl<'a> View<'a> {
                     Some(last) => self.came_up_after(last) || (http_ok && death.is_none()),
                     None => http_ok,
                 };
-            if outlived {
+            let after_stop =
+                !candidate.events.is_empty() && stop.is_some_and(|stop| candidate.order() > stop);
+            if after_stop && !candidate.failure.when_up {
+                dropped.push(Dropped {
+                    failure: candidate.failure,
+                    first: candidate.events.first().copied(),
+                    reason: "it came after the server was told to stop".to_owned(),
+                    evidence: None,
+                });
+            } else if outlived {
                 dropped.push(Dropped {
                     failure: candidate.failure,
                     first: candidate.events.first().copied(),
@@ -192,7 +238,9 @@ impl<'a> View<'a> {
         // Nor where a failure that does explain itself came first: what ends a process is often its supervisor.
         let early_cause = standing
             .iter()
-            .filter(|candidate| !candidate.failure.alone && !candidate.failure.when_up && candidate.weight >= LIKELY)
+            .filter(|candidate| {
+                !candidate.failure.alone && !candidate.failure.when_up && candidate.weight >= LIKELY
+            })
             .filter(|candidate| !candidate.events.is_empty() && candidate.fatal)
             .map(Candidate::order)
             .min();
@@ -206,15 +254,28 @@ impl<'a> View<'a> {
             .iter()
             .any(|root| !root.failure.when_up && root.failure.state.is_none() && root.weight >= LIKELY);
         let up = http_ok || (ready.is_some() && death.is_none() && !gone && !killed);
-        let top = if roots.is_empty() { None } else { Some(roots.remove(0)) };
+        let top = if roots.is_empty() {
+            None
+        } else {
+            Some(roots.remove(0))
+        };
         if let Some(top) = top {
             return self.with_cause(top, roots, symptoms, cascades, benign, off, dropped, up);
         }
+        let mut symptoms = self.rank(symptoms);
+        let stands =
+            |symptom: &Candidate<'a>| !symptom.events.last().is_some_and(|last| self.came_up_after(last));
         if up || (ready.is_some() && !gone && death.is_none()) {
+            // What a client, or the system, says of it afterwards is not well even where its own log is.
+            let after = symptoms
+                .iter()
+                .position(|symptom| stands(symptom) && symptom.weight >= WORTH_TELLING);
+            if let (Some(at), false) = (after, http_ok) {
+                let top = symptoms.remove(at);
+                return self.with_cause(top, symptoms, Vec::new(), cascades, benign, off, dropped, true);
+            }
             return self.came_up(symptoms, cascades, benign, off, dropped);
         }
-        let mut symptoms = self.rank(symptoms);
-        let stands = |symptom: &Candidate<'a>| !symptom.events.last().is_some_and(|last| self.came_up_after(last));
         if let Some(at) = symptoms.iter().position(stands) {
             let top = symptoms.remove(at);
             let unexplained = self.unexplained(&[&top]);
@@ -227,7 +288,10 @@ impl<'a> View<'a> {
         self.without_cause(symptoms, cascades, benign, off, dropped, gone)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the sorted explanations, each in its role")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the sorted explanations, each in its role"
+    )]
     fn with_cause(
         &self,
         top: Candidate<'a>,
@@ -256,7 +320,11 @@ impl<'a> View<'a> {
             if candidate.last_order() >= first {
                 followed.push(Folded {
                     failure: candidate.failure,
-                    first: candidate.events.iter().find(|placed| placed.order >= first).copied(),
+                    first: candidate
+                        .events
+                        .iter()
+                        .find(|placed| placed.order >= first)
+                        .copied(),
                     count: candidate.count(),
                 });
             }
@@ -264,19 +332,28 @@ impl<'a> View<'a> {
         followed.sort_by_key(|folded| folded.first.map_or(0, |placed| placed.order));
         followed.retain(|folded| folded.failure.code != top.failure.code);
         followed.dedup_by_key(|folded| folded.failure.code.clone());
-        let state = top
-            .failure
-            .state
-            .unwrap_or(if up { ServerState::Impaired } else { ServerState::Failed });
+        let state = top.failure.state.unwrap_or(if up {
+            ServerState::Impaired
+        } else {
+            ServerState::Failed
+        });
         let mut beside: Vec<(Candidate<'a>, Confidence)> = rest
             .into_iter()
             .map(|candidate| {
-                let own = if candidate.weight >= LIKELY { Confidence::Likely } else { Confidence::Possible };
+                let own = if candidate.weight >= LIKELY {
+                    Confidence::Likely
+                } else {
+                    Confidence::Possible
+                };
                 (candidate, own.min(confidence))
             })
             .collect();
         beside.extend(off.into_iter().map(|candidate| {
-            let own = if candidate.weight >= CERTAIN { Confidence::Certain } else { Confidence::Likely };
+            let own = if candidate.weight >= CERTAIN {
+                Confidence::Certain
+            } else {
+                Confidence::Likely
+            };
             (candidate, own)
         }));
         Decision {
@@ -306,18 +383,28 @@ impl<'a> View<'a> {
             .position(|candidate| candidate.weight >= LIKELY && candidate.failure.role == Role::NotInForce);
         if let Some(at) = asked {
             let top = off.remove(at);
-            let confidence = if top.weight >= CERTAIN { Confidence::Certain } else { Confidence::Likely };
+            let confidence = if top.weight >= CERTAIN {
+                Confidence::Certain
+            } else {
+                Confidence::Likely
+            };
             return Decision {
                 state: ServerState::Impaired,
                 top: Some((top, confidence)),
                 plain: None,
-                beside: off.into_iter().map(|candidate| (candidate, Confidence::Likely)).collect(),
+                beside: off
+                    .into_iter()
+                    .map(|candidate| (candidate, Confidence::Likely))
+                    .collect(),
                 followed: Vec::new(),
                 dropped,
                 benign,
             };
         }
-        let stopped = self.stages.iter().rfind(|stage| stage.mark.stage == Stage::Stopping);
+        let stopped = self
+            .stages
+            .iter()
+            .rfind(|stage| stage.mark.stage == Stage::Stopping);
         let address = self.server_address().map(|(address, _)| {
             let host = address.host.unwrap_or_else(|| "its address".to_owned());
             address.port.map_or(host.clone(), |port| format!("{host}:{port}"))
@@ -338,21 +425,36 @@ impl<'a> View<'a> {
         if let Known::Present(seen) = self.sign(Sign::HttpOk) {
             evidence.extend(seen.evidence);
         }
-        if let Some(stage) = self.ready_marks().find(|stage| stage.mark.stage == Stage::Ready).or_else(|| self.ready_marks().next()) {
+        if let Some(stage) = self
+            .ready_marks()
+            .find(|stage| stage.mark.stage == Stage::Ready)
+            .or_else(|| self.ready_marks().next())
+        {
             evidence.push(self.quote(stage.log, stage.hit.line, &stage.hit.text));
         }
         if let Some(stage) = stopped {
             evidence.push(self.quote(stage.log, stage.hit.line, &stage.hit.text));
         }
-        let (family, class) = benign.first().map_or(("server state".to_owned(), "state.up".to_owned()), |candidate| {
-            (candidate.failure.family.clone(), candidate.failure.class.clone())
-        });
-        evidence.extend(benign.first().and_then(|candidate| candidate.events.first()).map(|placed| self.quote_event(placed)));
+        let (family, class) = benign
+            .first()
+            .map_or(("server state".to_owned(), "state.up".to_owned()), |candidate| {
+                (candidate.failure.family.clone(), candidate.failure.class.clone())
+            });
+        evidence.extend(
+            benign
+                .first()
+                .and_then(|candidate| candidate.events.first())
+                .map(|placed| self.quote_event(placed)),
+        );
         Decision {
             state: ServerState::UpAndWell,
             top: None,
             plain: Some(Plain {
-                code: if stopped.is_some() { "served-and-stopped" } else { "up-and-well" },
+                code: if stopped.is_some() {
+                    "served-and-stopped"
+                } else {
+                    "up-and-well"
+                },
                 family,
                 class,
                 verdict: Verdict::Ok,
@@ -379,7 +481,9 @@ impl<'a> View<'a> {
     ) -> Decision<'a> {
         let dead = cascades.iter().any(|candidate| candidate.failure.class == DEATH);
         let unexplained = self.unexplained(&[]);
-        let exception = unexplained.iter().find(|other| !self.came_up_after(&other.placed));
+        let exception = unexplained
+            .iter()
+            .find(|other| !self.came_up_after(&other.placed));
         let mut followed: Vec<Folded<'a>> = Vec::new();
         for candidate in symptoms.into_iter().chain(cascades) {
             followed.push(Folded {
@@ -388,7 +492,10 @@ impl<'a> View<'a> {
                 count: candidate.count(),
             });
         }
-        let beside = off.into_iter().map(|candidate| (candidate, Confidence::Likely)).collect();
+        let beside = off
+            .into_iter()
+            .map(|candidate| (candidate, Confidence::Likely))
+            .collect();
         let mut decision = Decision {
             state: ServerState::Unknown,
             top: None,
@@ -404,13 +511,19 @@ impl<'a> View<'a> {
             return decision;
         }
         // Nothing failed so far: a line that only looks bad is what there is to explain.
-        let misread = benign.iter().position(|candidate| candidate.failure.weight >= LIKELY);
+        let misread = benign
+            .iter()
+            .position(|candidate| candidate.failure.weight >= LIKELY);
         if !dead
             && !gone
             && let Some(at) = misread
         {
             let top = benign.remove(at);
-            let confidence = if top.weight >= CERTAIN { Confidence::Certain } else { Confidence::Likely };
+            let confidence = if top.weight >= CERTAIN {
+                Confidence::Certain
+            } else {
+                Confidence::Likely
+            };
             decision.state = if matches!(self.sign(Sign::Alive), Known::Present(_)) {
                 ServerState::StillLoading
             } else {
@@ -439,7 +552,8 @@ impl<'a> View<'a> {
         let telling = match (original, other.trace.chain.last()) {
             (Some(first), Some(last))
                 if last.how == How::During
-                    && ["KeyError", "StopIteration", "AttributeError", "IndexError"].contains(&first.name()) =>
+                    && ["KeyError", "StopIteration", "AttributeError", "IndexError"]
+                        .contains(&first.name()) =>
             {
                 Some(last)
             }
@@ -461,7 +575,9 @@ impl<'a> View<'a> {
             class: "unknown.exception".to_owned(),
             verdict: Verdict::Unknown,
             confidence: Confidence::Possible,
-            what: format!("The first exception{who} is one that the catalogue does not know: {name}: {text}{place}."),
+            what: format!(
+                "The first exception{who} is one that the catalogue does not know: {name}: {text}{place}."
+            ),
             why: "what it means for the server is not known; the lines after it follow from it".to_owned(),
             evidence: vec![self.quote_event(&other.placed)],
         }
@@ -469,23 +585,29 @@ impl<'a> View<'a> {
 
     /// A verdict from how far it came, where nothing says why it went no further.
     fn by_stage(&self, dead: bool, gone: bool) -> (ServerState, Plain) {
-        let plain = |code, class: &str, verdict, confidence, what: String, why: &str, evidence: Vec<Evidence>| Plain {
-            code,
-            family: match class.split('.').next() {
-                Some("ready") => "not ready yet",
-                Some("ext") => "ended from outside",
-                Some("net") => "network/binding",
-                _ => "unknown",
-            }
-            .to_owned(),
-            class: class.to_owned(),
-            verdict,
-            confidence,
-            what,
-            why: why.to_owned(),
-            evidence,
-        };
-        let last = self.stages.iter().rfind(|stage| stage.mark.stage != Stage::Stopping);
+        let plain =
+            |code, class: &str, verdict, confidence, what: String, why: &str, evidence: Vec<Evidence>| {
+                Plain {
+                    code,
+                    family: match class.split('.').next() {
+                        Some("ready") => "not ready yet",
+                        Some("ext") => "ended from outside",
+                        Some("net") => "network/binding",
+                        _ => "unknown",
+                    }
+                    .to_owned(),
+                    class: class.to_owned(),
+                    verdict,
+                    confidence,
+                    what,
+                    why: why.to_owned(),
+                    evidence,
+                }
+            };
+        let last = self
+            .stages
+            .iter()
+            .rfind(|stage| stage.mark.stage != Stage::Stopping);
         let at = last.map(|stage| stage.mark.stage);
         let mut evidence: Vec<Evidence> = last
             .map(|stage| self.quote(stage.log, stage.hit.last_line, &stage.hit.text))
@@ -584,7 +706,9 @@ impl<'a> View<'a> {
                         "ext.killed",
                         Verdict::Unknown,
                         Confidence::Possible,
-                        format!("The log stops{doing} without an error: it was killed from outside (a kill leaves no word), or it is still at it."),
+                        format!(
+                            "The log stops{doing} without an error: it was killed from outside (a kill leaves no word), or it is still at it."
+                        ),
                         "an engine that fails says so; one that is killed cannot",
                         evidence,
                     ),
@@ -603,7 +727,15 @@ impl<'a> View<'a> {
         };
         (
             ServerState::Unknown,
-            plain("unknown", "unknown.cause", Verdict::Unknown, Confidence::Possible, what, why, evidence),
+            plain(
+                "unknown",
+                "unknown.cause",
+                Verdict::Unknown,
+                Confidence::Possible,
+                what,
+                why,
+                evidence,
+            ),
         )
     }
 }

@@ -1,8 +1,8 @@
 //! From a decision to the document: sentences filled, lines quoted, secrets masked.
 
 use shakedown_model::{
-    Confidence, Consequence, Covered, DIAGNOSIS_SCHEMA, Diagnosed, Diagnosis, Evidence, Finding, Fix, RuledOut,
-    ServerState, StageSeen, Verdict,
+    Confidence, Consequence, Covered, DIAGNOSIS_SCHEMA, Diagnosed, Diagnosis, Evidence, Finding, Fix,
+    RuledOut, ServerState, StageSeen, Verdict,
 };
 
 use super::candidates::{Candidate, Dropped, Folded};
@@ -37,12 +37,20 @@ impl<'a> View<'a> {
         match (top, plain) {
             (Some((top, confidence)), _) => {
                 let mut own = self.diagnosed(&top, confidence, state);
-                own.led_to = followed.iter().take(LISTED).filter_map(|folded| self.consequence(folded)).collect();
+                own.led_to = followed
+                    .iter()
+                    .take(LISTED)
+                    .filter_map(|folded| self.consequence(folded))
+                    .collect();
                 findings.push(own);
             }
             (None, Some(plain)) => {
                 let mut own = self.plain(plain, state);
-                own.led_to = followed.iter().take(LISTED).filter_map(|folded| self.consequence(folded)).collect();
+                own.led_to = followed
+                    .iter()
+                    .take(LISTED)
+                    .filter_map(|folded| self.consequence(folded))
+                    .collect();
                 findings.push(own);
             }
             (None, None) => {}
@@ -56,7 +64,11 @@ impl<'a> View<'a> {
                 .is_none_or(|first| first.finding.confidence == Confidence::Possible);
         let address = self.server_address().map(|(address, _)| {
             let host = address.host.unwrap_or_default();
-            let host = if host.contains(':') { format!("[{host}]") } else { host };
+            let host = if host.contains(':') {
+                format!("[{host}]")
+            } else {
+                host
+            };
             address.port.map_or(host.clone(), |port| format!("{host}:{port}"))
         });
         let verdict = findings
@@ -100,7 +112,11 @@ impl<'a> View<'a> {
         let mut list: Vec<RuledOut> = Vec::new();
         for drop in dropped {
             let benign = drop.failure.role == Role::Benign;
-            if benign || Some(drop.failure.code.as_str()) == top || drop.reason.is_empty() || list.len() >= LISTED {
+            if benign
+                || Some(drop.failure.code.as_str()) == top
+                || drop.reason.is_empty()
+                || list.len() >= LISTED
+            {
                 continue;
             }
             let mut evidence: Vec<Evidence> = drop.evidence.into_iter().collect();
@@ -132,10 +148,18 @@ impl<'a> View<'a> {
     /// What a placeholder stands for: a named group, a sign, an argument, a fact, an observation.
     fn lookup(&self, name: &str, captures: &[(String, String)]) -> Option<String> {
         let tidy = |text: &str| {
-            let text: String = text.trim().trim_end_matches(['.', ',']).chars().take(240).collect();
+            let text: String = text
+                .trim()
+                .trim_end_matches(['.', ','])
+                .chars()
+                .take(240)
+                .collect();
             (!text.is_empty()).then_some(text)
         };
-        if let Some((_, value)) = captures.iter().find(|(known, value)| known == name && !value.trim().is_empty()) {
+        if let Some((_, value)) = captures
+            .iter()
+            .find(|(known, value)| known == name && !value.trim().is_empty())
+        {
             return tidy(value);
         }
         if let Some(argument) = name.strip_prefix("arg.") {
@@ -145,7 +169,10 @@ impl<'a> View<'a> {
             };
         }
         if let Some(package) = name.strip_prefix("package.") {
-            return self.facts.package(package).and_then(|(_, version)| tidy(&version));
+            return self
+                .facts
+                .package(package)
+                .and_then(|(_, version)| tidy(&version));
         }
         if let Some(path) = name.strip_prefix("fact.") {
             return self.facts.get(path).next().and_then(|fact| tidy(&fact.text));
@@ -193,7 +220,11 @@ impl<'a> View<'a> {
             finding.evidence.push(self.quote_event(placed));
         }
         // What the same story said first, such as the exception from which this one was raised.
-        for folded in candidate.folded.iter().filter(|folded| folded.failure.role == Role::Cause) {
+        for folded in candidate
+            .folded
+            .iter()
+            .filter(|folded| folded.failure.role == Role::Cause)
+        {
             if let Some(placed) = &folded.first
                 && finding.evidence.len() < QUOTES
             {
@@ -217,7 +248,10 @@ impl<'a> View<'a> {
                 applicability: fix.risk,
             })
             .collect();
-        finding.verify = failure.verify.as_deref().map(|command| self.words(command, captures));
+        finding.verify = failure
+            .verify
+            .as_deref()
+            .map(|command| self.words(command, captures));
         Diagnosed {
             finding,
             family: failure.family.clone(),
@@ -266,7 +300,11 @@ impl<'a> View<'a> {
     fn stages_seen(&self) -> Vec<StageSeen> {
         let mut seen: Vec<(Stage, StageSeen)> = Vec::new();
         for stage in &self.stages {
-            let evidence = self.quote(stage.log, stage.hit.last_line.max(stage.hit.line), &stage.hit.text);
+            let evidence = self.quote(
+                stage.log,
+                stage.hit.last_line.max(stage.hit.line),
+                &stage.hit.text,
+            );
             match seen.iter_mut().find(|(known, _)| *known == stage.mark.stage) {
                 Some((_, known)) => {
                     known.ended |= stage.mark.end;
@@ -328,10 +366,14 @@ impl<'a> View<'a> {
         let mut next: Vec<String> = Vec::new();
         let mut add = |text: &str| next.push(text.to_owned());
         if !self.facts.has(key::EXIT) && !self.facts.has(key::PROCESSES) {
-            add("whether the process still lives, and how it ended: `ps -ef`, the exit status of the unit or container");
+            add(
+                "whether the process still lives, and how it ended: `ps -ef`, the exit status of the unit or container",
+            );
         }
         if !self.facts.has(key::KERNEL) {
-            add("the kernel's messages around that time: `dmesg -T | grep -iE 'oom|killed process|xid|segfault'`");
+            add(
+                "the kernel's messages around that time: `dmesg -T | grep -iE 'oom|killed process|xid|segfault'`",
+            );
         }
         match self.stages.last().map(|stage| stage.mark.stage) {
             Some(Stage::Distributed) => {
@@ -341,7 +383,9 @@ impl<'a> View<'a> {
                 add("whether the load moves: `iostat -x 5`, the size of the model's directory, `df -h`");
             }
             Some(Stage::Compiling | Stage::CapturingGraphs | Stage::WarmingUp) => {
-                add("what the process does: `py-spy dump --pid PID`, running `nvcc`, `ninja` or `ptxas` children");
+                add(
+                    "what the process does: `py-spy dump --pid PID`, running `nvcc`, `ninja` or `ptxas` children",
+                );
             }
             _ => {}
         }
@@ -364,4 +408,3 @@ impl<'a> View<'a> {
         lines
     }
 }
-

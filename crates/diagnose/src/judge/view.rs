@@ -39,7 +39,12 @@ pub(super) struct View<'a> {
     pub(super) stages: Vec<PlacedStage<'a>>,
     /// The engine that most lines speak for.
     pub(super) engine: Option<EngineKind>,
+    /// Values that the facts tell in the words of a log or of a command line.
+    told: Vec<Observed>,
 }
+
+/// The number by which facts stand where a log's index is asked for.
+const FACTS: usize = usize::MAX;
 
 enum Item<'a> {
     Event(&'a Event),
@@ -51,13 +56,14 @@ impl<'a> View<'a> {
         let mut items: Vec<(Option<Time>, usize, u64, Item<'a>)> = Vec::new();
         for (log, scanned) in logs.iter().enumerate() {
             let mut own: Vec<(Option<Time>, u64, Item<'a>)> = Vec::new();
-            for event in &scanned.launch.events {
-                own.push((event.time, event.line, Item::Event(event)));
-            }
+            // A line that both marks a stage and tells something happened in that stage.
             for hit in &scanned.launch.stages {
                 if let Some(mark) = catalog.stages.get(hit.mark) {
                     own.push((hit.time, hit.line, Item::Stage(hit, mark)));
                 }
+            }
+            for event in &scanned.launch.events {
+                own.push((event.time, event.line, Item::Event(event)));
             }
             own.sort_by_key(|(_, line, _)| *line);
             // A line without stamp happened when its neighbour did.
@@ -67,7 +73,9 @@ impl<'a> View<'a> {
                 items.push((last, log, line, item));
             }
         }
-        let one_clock = items.iter().all(|(time, ..)| matches!(time, Some(Time::Wall { .. })));
+        let one_clock = items
+            .iter()
+            .all(|(time, ..)| matches!(time, Some(Time::Wall { .. })));
         if logs.len() > 1 && one_clock {
             // Stable: lines of one log keep their order where its stamps are equal.
             items.sort_by(|a, b| {
@@ -85,11 +93,17 @@ impl<'a> View<'a> {
             events: Vec::new(),
             stages: Vec::new(),
             engine: None,
+            told: told_by_facts(catalog, facts),
         };
         for (order, (_, log, _, item)) in items.into_iter().enumerate() {
             match item {
                 Item::Event(event) => view.events.push(Placed { order, log, event }),
-                Item::Stage(hit, mark) => view.stages.push(PlacedStage { order, log, hit, mark }),
+                Item::Stage(hit, mark) => view.stages.push(PlacedStage {
+                    order,
+                    log,
+                    hit,
+                    mark,
+                }),
             }
         }
         view.engine = view.most_likely_engine();
@@ -106,7 +120,10 @@ impl<'a> View<'a> {
                 *votes.entry(engine).or_default() += 20;
             }
         }
-        let from_log = votes.into_iter().max_by_key(|(_, count)| *count).map(|(engine, _)| engine);
+        let from_log = votes
+            .into_iter()
+            .max_by_key(|(_, count)| *count)
+            .map(|(engine, _)| engine);
         from_log.or_else(|| {
             let argv: String = self
                 .facts
@@ -138,24 +155,28 @@ impl<'a> View<'a> {
     }
 
     /// The observations by that name, in the order of the logs.
-    pub(super) fn observed<'n>(&'n self, name: &'n str) -> impl Iterator<Item = (usize, &'a Observed)> + 'n {
-        self.logs.iter().enumerate().flat_map(move |(log, scanned)| {
-            scanned
-                .launch
-                .observed
-                .iter()
-                .filter(move |observed| {
-                    self.catalog
-                        .observes
-                        .get(observed.observe)
-                        .is_some_and(|entry| entry.name == name)
-                })
-                .map(move |observed| (log, observed))
-        })
+    pub(super) fn observed<'n>(&'n self, name: &'n str) -> impl Iterator<Item = (usize, &'n Observed)> + 'n {
+        self.logs
+            .iter()
+            .enumerate()
+            .flat_map(move |(log, scanned)| {
+                scanned
+                    .launch
+                    .observed
+                    .iter()
+                    .map(move |observed| (log, observed))
+            })
+            .chain(self.told.iter().map(|observed| (FACTS, observed)))
+            .filter(move |(_, observed)| {
+                self.catalog
+                    .observes
+                    .get(observed.observe)
+                    .is_some_and(|entry| entry.name == name)
+            })
     }
 
     /// The value of the last observation by that name.
-    pub(super) fn last_observed(&self, name: &str) -> Option<(usize, &'a Observed, &'a str)> {
+    pub(super) fn last_observed<'n>(&'n self, name: &'n str) -> Option<(usize, &'n Observed, &'n str)> {
         self.observed(name)
             .filter_map(|(log, observed)| value_of(observed).map(|value| (log, observed, value)))
             .last()
@@ -179,7 +200,7 @@ impl<'a> View<'a> {
                 let (name, line) = scanned.place(line);
                 Evidence::at_line(name, line, value)
             }
-            None => Evidence::new("log", value),
+            None => Evidence::new("facts", value),
         }
     }
 
@@ -201,7 +222,11 @@ impl<'a> View<'a> {
     /// Whether the draft model of a speculating server was being brought up at `order`: weights are loaded a
     /// second time by the same process, after its KV cache was allocated or its first load ended.
     pub(super) fn draft_at(&self, order: usize) -> bool {
-        let before: Vec<&PlacedStage<'a>> = self.stages.iter().take_while(|stage| stage.order <= order).collect();
+        let before: Vec<&PlacedStage<'a>> = self
+            .stages
+            .iter()
+            .take_while(|stage| stage.order <= order)
+            .collect();
         before.iter().enumerate().any(|(at, begin)| {
             begin.mark.stage == Stage::LoadingWeights
                 && !begin.mark.end
@@ -228,7 +253,10 @@ impl<'a> View<'a> {
             .get(crate::facts::key::ARGV)
             .map(|fact| fact.text.clone())
             .collect();
-        all.extend(self.observed("args").filter_map(|(_, observed)| value_of(observed).map(str::to_owned)));
+        all.extend(
+            self.observed("args")
+                .filter_map(|(_, observed)| value_of(observed).map(str::to_owned)),
+        );
         (!all.is_empty()).then(|| all.join(" "))
     }
 
@@ -247,7 +275,8 @@ impl<'a> View<'a> {
             from = end;
             let before = normal[..at].chars().next_back();
             let after = normal[end..].chars().next();
-            let own_word = before.is_none_or(|c| !c.is_alphanumeric() && c != '_' || normal[..at].ends_with("__"))
+            let own_word = before
+                .is_none_or(|c| !c.is_alphanumeric() && c != '_' || normal[..at].ends_with("__"))
                 && after.is_none_or(|c| !c.is_alphanumeric() && c != '_');
             if !own_word {
                 continue;
@@ -265,11 +294,40 @@ impl<'a> View<'a> {
             if value == "None" || value == "null" {
                 continue;
             }
-            answer = Argument::Given(if value.starts_with("--") { String::new() } else { value });
+            answer = Argument::Given(if value.starts_with("--") {
+                String::new()
+            } else {
+                value
+            });
             break;
         }
         answer
     }
+}
+
+/// Observations in the facts that quote what was run or printed.
+fn told_by_facts(catalog: &Catalog, facts: &Facts) -> Vec<Observed> {
+    use crate::facts::key;
+    let mut told = Vec::new();
+    for key in [key::ARGV, key::CLIENT, key::SERVER, key::PROC] {
+        for fact in facts.get(key) {
+            let text = match &fact.name {
+                Some(name) => format!("{name} {}", fact.text),
+                None => fact.text.clone(),
+            };
+            for (observe, entry) in catalog.observes.iter().enumerate() {
+                if let Some(captures) = entry.patterns.iter().find_map(|pattern| pattern.find_in(&text)) {
+                    told.push(Observed {
+                        observe,
+                        line: 0,
+                        captures,
+                        text: text.clone(),
+                    });
+                }
+            }
+        }
+    }
+    told
 }
 
 /// What is known of an argument.

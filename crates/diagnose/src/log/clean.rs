@@ -58,8 +58,9 @@ pub struct Carrier<'a> {
     pub stamp: Option<&'a str>,
 }
 
-static CRI: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^(\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)) (?:stdout|stderr) [FP] ").ok());
+static CRI: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^(\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)) (?:stdout|stderr) [FP] ").ok()
+});
 static STAMPED: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,9}Z) (?:\[(?:inf|err)\]\s+)?").ok());
 static SYSLOG: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -84,7 +85,9 @@ pub fn carrier(text: &str) -> Option<Carrier<'_>> {
             // A tracing log (TGI, the router) starts with such a stamp too, and its level follows.
             let len = found.get(0).map_or(0, |m| m.end());
             let rest = text[len..].trim_start();
-            if ["INFO", "WARN", "ERROR", "DEBUG", "TRACE"].iter().any(|level| rest.starts_with(level))
+            if ["INFO", "WARN", "ERROR", "DEBUG", "TRACE"]
+                .iter()
+                .any(|level| rest.starts_with(level))
                 && text[len..].starts_with(' ')
             {
                 return None;
@@ -94,7 +97,10 @@ pub fn carrier(text: &str) -> Option<Carrier<'_>> {
     }
     for regex in [&KUBECTL, &COMPOSE] {
         if let Some(found) = regex.as_ref().and_then(|regex| regex.find(text)) {
-            return Some(Carrier { len: found.end(), stamp: None });
+            return Some(Carrier {
+                len: found.end(),
+                stamp: None,
+            });
         }
     }
     None
@@ -111,9 +117,13 @@ pub fn json_message(text: &str) -> Option<String> {
     if object.contains_key("error") {
         return None;
     }
-    let message = ["log", "MESSAGE", "message", "msg"].iter().find_map(|key| word(key))?;
+    let message = ["log", "MESSAGE", "message", "msg"]
+        .iter()
+        .find_map(|key| word(key))?;
     let message = message.trim_end_matches(['\n', '\r']);
-    let level = ["level", "severity", "levelname"].iter().find_map(|key| word(key));
+    let level = ["level", "severity", "levelname"]
+        .iter()
+        .find_map(|key| word(key));
     let known = level.filter(|level| super::line::Level::from_word(&level.to_ascii_uppercase()).is_some());
     Some(match known {
         Some(level) => format!("{}: {message}", level.to_ascii_uppercase()),
@@ -127,7 +137,10 @@ mod tests {
 
     #[test]
     fn escapes_go_and_text_stays() {
-        assert_eq!(strip_escapes("\u{1b}[0;36m(EngineCore pid=1)\u{1b}[0;0m x"), "(EngineCore pid=1) x");
+        assert_eq!(
+            strip_escapes("\u{1b}[0;36m(EngineCore pid=1)\u{1b}[0;0m x"),
+            "(EngineCore pid=1) x"
+        );
         assert_eq!(strip_escapes("\u{1b}]0;title\u{7}a\u{1b}]8;;u\u{1b}\\b"), "ab");
         assert!(matches!(strip_escapes("plain"), Cow::Borrowed("plain")));
         assert_eq!(strip_escapes("cut \u{1b}["), "cut ");
@@ -136,12 +149,18 @@ mod tests {
     #[test]
     fn carriers_are_known_by_their_shape() {
         let rest = |text: &'static str| carrier(text).map(|found| &text[found.len..]);
-        assert_eq!(rest("2026-11-30T23:41:41.123456789Z stdout F hello"), Some("hello"));
+        assert_eq!(
+            rest("2026-11-30T23:41:41.123456789Z stdout F hello"),
+            Some("hello")
+        );
         assert_eq!(rest("Nov 30 23:41:41 host python3[123]: hello"), Some("hello"));
         assert_eq!(rest("2026-11-30T23:41:41.123456789Z hello"), Some("hello"));
         assert_eq!(rest("vllm-server-1  | hello"), Some("hello"));
         assert_eq!(rest("[pod/a-b/main] hello"), Some("hello"));
-        assert_eq!(rest("2024-01-01T00:00:00.123456Z  INFO text_generation_launcher: x"), None);
+        assert_eq!(
+            rest("2024-01-01T00:00:00.123456Z  INFO text_generation_launcher: x"),
+            None
+        );
         assert_eq!(rest("hello | world is a message"), Some("world is a message"));
         assert_eq!(rest("two words | no carrier"), None);
     }
@@ -150,8 +169,14 @@ mod tests {
     fn json_carriers_give_their_message() {
         let docker = r#"{"log":"RuntimeError: x\n","stream":"stderr","time":"2026-01-01T00:00:00Z"}"#;
         assert_eq!(json_message(docker).as_deref(), Some("RuntimeError: x"));
-        assert_eq!(json_message(r#"{"error":{"code":503,"message":"Loading model"}}"#), None);
-        assert_eq!(json_message(r#"{"level":"error","msg":"x"}"#).as_deref(), Some("ERROR: x"));
+        assert_eq!(
+            json_message(r#"{"error":{"code":503,"message":"Loading model"}}"#),
+            None
+        );
+        assert_eq!(
+            json_message(r#"{"level":"error","msg":"x"}"#).as_deref(),
+            Some("ERROR: x")
+        );
         assert_eq!(json_message("{broken}"), None);
     }
 }

@@ -169,7 +169,11 @@ fn likeness(line: &Line, said: Option<(usize, usize)>) -> u64 {
     }
     if let Some((trace, link)) = said {
         mix(b'#');
-        trace.to_le_bytes().into_iter().chain(link.to_le_bytes()).for_each(&mut mix);
+        trace
+            .to_le_bytes()
+            .into_iter()
+            .chain(link.to_le_bytes())
+            .for_each(&mut mix);
     }
     hash
 }
@@ -234,7 +238,10 @@ impl Launch {
             last_line: number,
             count: 1,
             time,
-            stamp: line.stamp.clone().or_else(|| self.stamps.as_ref().map(|(_, last)| last.clone())),
+            stamp: line
+                .stamp
+                .clone()
+                .or_else(|| self.stamps.as_ref().map(|(_, last)| last.clone())),
             proc: line.proc.clone().or_else(|| {
                 // The lines of a traceback belong to whoever printed its head.
                 said.and_then(|(trace, _)| self.building.all.get(trace)?.proc.clone())
@@ -267,7 +274,8 @@ impl Launch {
                 proc: line.proc.clone(),
                 text: bounded(&line.text, 512).to_owned(),
             });
-            self.stage_known.insert((mark, line.proc.clone()), self.stages.len() - 1);
+            self.stage_known
+                .insert((mark, line.proc.clone()), self.stages.len() - 1);
         } else if let Some(hit) = self
             .stage_known
             .get(&(mark, line.proc.clone()))
@@ -284,9 +292,20 @@ impl Launch {
         }
     }
 
-    pub(super) fn add_observed(&mut self, observe: usize, number: u64, line: &Line, captures: Vec<(String, String)>) {
+    pub(super) fn add_observed(
+        &mut self,
+        observe: usize,
+        number: u64,
+        line: &Line,
+        captures: Vec<(String, String)>,
+    ) {
         if self.observed.len() < OBSERVED
-            && !self.observed.iter().rev().take(64).any(|known| known.observe == observe && known.captures == captures)
+            && !self
+                .observed
+                .iter()
+                .rev()
+                .take(64)
+                .any(|known| known.observe == observe && known.captures == captures)
         {
             self.observed.push(Observed {
                 observe,

@@ -125,9 +125,7 @@ fn prefixes() -> Result<Prefixes, regex::Error> {
         vllm: Regex::new(
             r"^(DEBUG|INFO|WARNING|ERROR|CRITICAL)(?: (\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?))? \[?([\w./<>-]+(?::\d+)?)\] ?",
         )?,
-        sglang: Regex::new(
-            r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?)((?: [A-Z][A-Z_]*\d+)*)\] ?",
-        )?,
+        sglang: Regex::new(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?)((?: [A-Z][A-Z_]*\d+)*)\] ?")?,
         ranks_only: Regex::new(r"^\[((?:[A-Z][A-Z_]*\d+)(?: [A-Z][A-Z_]*\d+)*)\] ?")?,
         llama: Regex::new(r"^(\d+\.\d\d\.\d{3}\.\d{3}) ([A-Z]) ")?,
         uvicorn: Regex::new(r"^(INFO|WARNING|ERROR|CRITICAL|DEBUG|TRACE):( +|$)")?,
@@ -137,9 +135,7 @@ fn prefixes() -> Result<Prefixes, regex::Error> {
         nccl: Regex::new(
             r"^(?:\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\] )?[\w.-]+:(\d+):\d+ \[(-?\d+)\] (?:(?:[\w/.-]+:\d+ )?NCCL (INFO|WARN|TRACE) ?)",
         )?,
-        torch: Regex::new(
-            r"^\[([WEIF])(\d{4} \d\d:\d\d:\d\d\.\d+)? ?(?:\d+ )?([\w./]+:\d+)\] ",
-        )?,
+        torch: Regex::new(r"^\[([WEIF])(\d{4} \d\d:\d\d:\d\d\.\d+)? ?(?:\d+ )?([\w./]+:\d+)\] ")?,
         glog: Regex::new(r"^([WEIF]\d{4} \d\d:\d\d:\d\d\.\d+) +(\d+) [\w./-]+:\d+\] ")?,
         dated: Regex::new(
             r"^\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)(?:Z|[+-]\d\d:?\d\d)?\]?(?:[\s|,:-]+\[?(DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL|TRACE)\]?(?:[\s|:,-]+|$)|[\s|,-]+)",
@@ -241,30 +237,41 @@ fn peel(line: &mut Line, prefixes: &Prefixes) -> bool {
                 } else if line.engine.is_none() {
                     // The plain form is Python's common one; SGLang has no level word after it.
                     let rest = &msg[taken..];
-                    if !rest.starts_with('[') && Level::from_word(rest.split([' ', ':']).next().unwrap_or("")).is_none() {
+                    if !rest.starts_with('[')
+                        && Level::from_word(rest.split([' ', ':']).next().unwrap_or("")).is_none()
+                    {
                         line.engine = Some(EngineKind::Sglang);
                     }
                 }
             } else if let Some(found) = prefixes.rank.captures(&msg) {
                 taken = found.get(0).map_or(0, |m| m.end());
                 proc.rank = number(&found, 1);
-                proc.name.get_or_insert_with(|| format!("rank{}", found.get(1).map_or("", |m| m.as_str())));
+                proc.name
+                    .get_or_insert_with(|| format!("rank{}", found.get(1).map_or("", |m| m.as_str())));
             } else if let Some(found) = prefixes.trt.captures(&msg) {
                 taken = found.get(0).map_or(0, |m| m.end());
                 line.stamp = word(&found, 1).or(line.stamp.take());
-                line.level = word(&found, 2).and_then(|word| Level::from_word(&word)).or(line.level);
+                line.level = word(&found, 2)
+                    .and_then(|word| Level::from_word(&word))
+                    .or(line.level);
                 line.engine = Some(EngineKind::TensorRtLlm);
             } else if let Some(found) = prefixes.torch.captures(&msg) {
                 taken = found.get(0).map_or(0, |m| m.end());
                 line.level = word(&found, 1).and_then(|word| Level::from_word(&word));
-                line.stamp = word(&found, 2).map(|stamp| format!("W{stamp}")).or(line.stamp.take());
+                line.stamp = word(&found, 2)
+                    .map(|stamp| format!("W{stamp}"))
+                    .or(line.stamp.take());
             } else if let Some(found) = prefixes.ranks_only.captures(&msg) {
                 taken = found.get(0).map_or(0, |m| m.end());
                 if let Some(ranks) = word(&found, 1) {
                     name_ranks(&mut proc, &ranks);
                     line.engine = Some(EngineKind::Sglang);
                 }
-            } else if let Some(found) = prefixes.nccl.captures(&msg).or_else(|| prefixes.dated.captures(&msg)) {
+            } else if let Some(found) = prefixes
+                .nccl
+                .captures(&msg)
+                .or_else(|| prefixes.dated.captures(&msg))
+            {
                 taken = found.get(0).map_or(0, |m| m.end());
                 line.stamp = word(&found, 1).or(line.stamp.take());
             }
@@ -279,7 +286,10 @@ fn peel(line: &mut Line, prefixes: &Prefixes) -> bool {
                         .or_else(|| number(&NAME_RANK.as_ref()?.captures(&name)?, 1))
                         .or(proc.rank);
                     proc.pid = number(&found, 3).or(proc.pid);
-                    if name.starts_with("EngineCore") || name.starts_with("APIServer") || name.starts_with("VllmWorker") {
+                    if name.starts_with("EngineCore")
+                        || name.starts_with("APIServer")
+                        || name.starts_with("VllmWorker")
+                    {
                         line.engine = Some(EngineKind::Vllm);
                     }
                     proc.name = Some(name);
@@ -295,7 +305,9 @@ fn peel(line: &mut Line, prefixes: &Prefixes) -> bool {
             } else if let Some(found) = prefixes.dated.captures(&msg) {
                 taken = found.get(0).map_or(0, |m| m.end());
                 line.stamp = word(&found, 1);
-                line.level = word(&found, 2).and_then(|word| Level::from_word(&word)).or(line.level);
+                line.level = word(&found, 2)
+                    .and_then(|word| Level::from_word(&word))
+                    .or(line.level);
             }
         }
         b'A'..=b'Z' => {
@@ -335,8 +347,10 @@ fn peel(line: &mut Line, prefixes: &Prefixes) -> bool {
             } else if let Some(found) = prefixes.dashed.captures(&msg) {
                 taken = found.get(0).map_or(0, |m| m.end());
                 line.level = word(&found, 1).and_then(|word| Level::from_word(&word));
-            } else if line.level.is_some()
-                && line.prefixed
+            } else if line
+                .stamp
+                .as_deref()
+                .is_some_and(|stamp| stamp.get(10..11) == Some("T"))
                 && let Some(found) = prefixes.tracing_target.find(&msg)
             {
                 taken = found.end();
@@ -383,7 +397,10 @@ mod tests {
         assert_eq!(line.msg(), "Load weight begin. avail mem=1 GB");
         assert_eq!(line.proc.clone().unwrap_or_default().rank, Some(3));
         assert_eq!(line.engine, Some(EngineKind::Sglang));
-        assert_eq!(said("[2026-11-30 23:41:41] INFO:     Started server process [1]").3, Some(Level::Info));
+        assert_eq!(
+            said("[2026-11-30 23:41:41] INFO:     Started server process [1]").3,
+            Some(Level::Info)
+        );
         assert_eq!(said("[TP0] Capture cuda graph begin.").1.as_deref(), Some("TP0"));
     }
 
@@ -396,24 +413,56 @@ mod tests {
         assert_eq!(level, Some(Level::Error));
         assert_eq!(stamp.as_deref(), Some("11-30 23:31:55"));
         assert_eq!(said("(Worker_TP3 pid=9) ValueError: x").2, Some(3));
-        assert_eq!(said("(VllmWorker rank=1 pid=102) INFO [pynccl.py:63] x").2, Some(1));
-        assert_eq!(said("INFO 06-09 23:57:43 __init__.py:190] Automatically").0, "Automatically");
-        assert_eq!(said("\u{1b}[0;36m(APIServer pid=1)\u{1b}[0;0m INFO:     x").0, "x");
+        assert_eq!(
+            said("(VllmWorker rank=1 pid=102) INFO [pynccl.py:63] x").2,
+            Some(1)
+        );
+        assert_eq!(
+            said("INFO 06-09 23:57:43 __init__.py:190] Automatically").0,
+            "Automatically"
+        );
+        assert_eq!(
+            said("\u{1b}[0;36m(APIServer pid=1)\u{1b}[0;0m INFO:     x").0,
+            "x"
+        );
         assert_eq!(said("(no prefix) at all").1, None);
     }
 
     #[test]
     fn others() {
         let line = parse(b"0.00.009.251 E gguf_init_from_reader: invalid magic");
-        assert_eq!((line.msg(), line.level), ("gguf_init_from_reader: invalid magic", Some(Level::Error)));
+        assert_eq!(
+            (line.msg(), line.level),
+            ("gguf_init_from_reader: invalid magic", Some(Level::Error))
+        );
         assert_eq!(said("ERROR:      File \"x\", line 6").0, "  File \"x\", line 6");
-        assert_eq!(said("2024-01-01T00:00:00.12Z ERROR text_generation_launcher: Shard 0 failed").0, "Shard 0 failed");
+        assert_eq!(
+            said("2024-01-01T00:00:00.12Z ERROR text_generation_launcher: Shard 0 failed").0,
+            "Shard 0 failed"
+        );
         assert_eq!(said("[rank8]: RuntimeError: x").2, Some(8));
-        assert_eq!(said("[rank0]:[E1130 23:36:16.456183159 ProcessGroupNCCL.cpp:629] Watchdog").0, "Watchdog");
-        assert_eq!(said("[01/15/2025-10:00:00] [TRT-LLM] [E] Failed").3, Some(Level::Error));
-        assert_eq!(said("host-1:77:99 [2] misc/shm.cc:12 NCCL WARN Call failed").2, Some(2));
-        assert_eq!(said("time=2025-01-01T00:00:00Z level=ERROR source=a.go:1 msg=\"x y\" error=z").0, "msg=\"x y\" error=z");
-        assert_eq!(said("2025-01-01 00:00:00,123 - lmdeploy - ERROR - a.py:1 - x").4.as_deref(), Some("2025-01-01 00:00:00,123"));
+        assert_eq!(
+            said("[rank0]:[E1130 23:36:16.456183159 ProcessGroupNCCL.cpp:629] Watchdog").0,
+            "Watchdog"
+        );
+        assert_eq!(
+            said("[01/15/2025-10:00:00] [TRT-LLM] [E] Failed").3,
+            Some(Level::Error)
+        );
+        assert_eq!(
+            said("host-1:77:99 [2] misc/shm.cc:12 NCCL WARN Call failed").2,
+            Some(2)
+        );
+        assert_eq!(
+            said("time=2025-01-01T00:00:00Z level=ERROR source=a.go:1 msg=\"x y\" error=z").0,
+            "msg=\"x y\" error=z"
+        );
+        assert_eq!(
+            said("2025-01-01 00:00:00,123 - lmdeploy - ERROR - a.py:1 - x")
+                .4
+                .as_deref(),
+            Some("2025-01-01 00:00:00,123")
+        );
         assert_eq!(said("plain words").0, "plain words");
         assert_eq!(said("").0, "");
     }

@@ -225,7 +225,8 @@ mod tests {
 
     #[test]
     fn an_endless_line_is_cut() {
-        let mut pieces = Pieces::new(Box::new(io::repeat(b'x').take(5_000_000).chain(&b"\nend\n"[..]))).unwrap();
+        let mut pieces =
+            Pieces::new(Box::new(io::repeat(b'x').take(5_000_000).chain(&b"\nend\n"[..]))).unwrap();
         let (mut total, mut count) = (0, 0);
         while let Some(piece) = pieces.next_piece().unwrap() {
             assert!(piece.bytes.len() <= PIECE + LONGEST_LINE);

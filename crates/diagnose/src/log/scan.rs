@@ -59,7 +59,9 @@ impl Scanned {
             .iter()
             .rev()
             .find(|part| part.lines_before < line)
-            .map_or(("log", line), |part| (part.name.as_str(), line - part.lines_before))
+            .map_or(("log", line), |part| {
+                (part.name.as_str(), line - part.lines_before)
+            })
     }
 }
 
@@ -141,7 +143,8 @@ impl<'c> Scanner<'c> {
                         let head = &piece.bytes[..piece.bytes.len().min(8192)];
                         self.binary = memchr::memchr_iter(0, head).count() * 10 > head.len();
                         if self.binary {
-                            part.notes.push("it is not text: it holds many zero bytes".to_owned());
+                            part.notes
+                                .push("it is not text: it holds many zero bytes".to_owned());
                         }
                     }
                     part.bytes += piece.bytes.len() as u64;
@@ -150,7 +153,8 @@ impl<'c> Scanner<'c> {
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    part.notes.push(format!("it could not be read to its end: {error}"));
+                    part.notes
+                        .push(format!("it could not be read to its end: {error}"));
                     break;
                 }
             }
@@ -175,7 +179,9 @@ impl<'c> Scanner<'c> {
         self.take_tail();
         let last = self.line.saturating_sub(1);
         self.current.finish(last);
-        let asked = self.asked_pid.is_some_and(|pid| !self.current.pids.contains(&pid));
+        let asked = self
+            .asked_pid
+            .is_some_and(|pid| !self.current.pids.contains(&pid));
         match self.kept.take() {
             Some((number, launch)) if asked => {
                 self.out.number = number;
@@ -207,7 +213,12 @@ impl<'c> Scanner<'c> {
                 continue;
             }
             let input = Input::new(bytes).span(at..bytes.len());
-            if self.index.automaton.try_find_overlapping(input, &mut state).is_err() {
+            if self
+                .index
+                .automaton
+                .try_find_overlapping(input, &mut state)
+                .is_err()
+            {
                 break;
             }
             let Some(hit) = state.get_match() else {
@@ -221,7 +232,8 @@ impl<'c> Scanner<'c> {
                 self.frequent_again(literal);
                 continue;
             }
-            let end = memchr::memchr(b'\n', &bytes[hit.end()..]).map_or(bytes.len(), |offset| hit.end() + offset);
+            let end =
+                memchr::memchr(b'\n', &bytes[hit.end()..]).map_or(bytes.len(), |offset| hit.end() + offset);
             if end - start <= WHOLE {
                 self.look_cached(bytes, start, end, self.line);
                 at = end + 1;
@@ -298,7 +310,10 @@ impl<'c> Scanner<'c> {
             return self.line(bytes, start, raw, number);
         }
         // Of a progress bar's states, the last few tell.
-        let states: Vec<&[u8]> = raw.split(|byte| *byte == b'\r').filter(|state| !state.is_empty()).collect();
+        let states: Vec<&[u8]> = raw
+            .split(|byte| *byte == b'\r')
+            .filter(|state| !state.is_empty())
+            .collect();
         let skip = states.len().saturating_sub(8);
         for state in states.into_iter().skip(skip) {
             self.line(bytes, start, state, number);
@@ -321,7 +336,7 @@ impl<'c> Scanner<'c> {
                         continue;
                     }
                     if let Some(captures) = pattern_of(&catalog.failures.get(entry)?.patterns, pattern)
-                        .and_then(|pattern| matches(pattern, &line))
+                        .and_then(|pattern| pattern.captures(&line.text, line.msg()))
                     {
                         hits.push(Hit { entry, captures });
                     }
@@ -329,7 +344,7 @@ impl<'c> Scanner<'c> {
                 Use::Stage { mark, pattern } => {
                     let mark = usize::from(mark);
                     if pattern_of(&catalog.stages.get(mark)?.patterns, pattern)
-                        .is_some_and(|pattern| matches(pattern, &line).is_some())
+                        .is_some_and(|pattern| pattern.captures(&line.text, line.msg()).is_some())
                         && stages.last() != Some(&mark)
                     {
                         stages.push(mark);
@@ -338,7 +353,7 @@ impl<'c> Scanner<'c> {
                 Use::Observe { observe, pattern } => {
                     let observe = usize::from(observe);
                     if let Some(captures) = pattern_of(&catalog.observes.get(observe)?.patterns, pattern)
-                        .and_then(|pattern| matches(pattern, &line))
+                        .and_then(|pattern| pattern.captures(&line.text, line.msg()))
                     {
                         observed.push((observe, captures));
                     }
@@ -363,7 +378,10 @@ impl<'c> Scanner<'c> {
             && let Some(said) = trace::exception_in(line.msg())
         {
             let frames = trace::frames_before(lines_before(bytes, start).iter().map(String::as_str));
-            part = self.current.building.headless(number, &line, said, frames, TRACES);
+            part = self
+                .current
+                .building
+                .headless(number, &line, said, frames, TRACES);
         }
         let said = match part {
             Part::Said { trace, link } => Some((trace, link)),
@@ -392,7 +410,13 @@ impl<'c> Scanner<'c> {
 
     /// A line of a binary file that a generic word brought here.
     fn binary_noise(&self, line: &Line) -> bool {
-        self.binary && line.text.chars().filter(|c| c.is_control() || *c == '\u{fffd}').count() > 4
+        self.binary
+            && line
+                .text
+                .chars()
+                .filter(|c| c.is_control() || *c == '\u{fffd}')
+                .count()
+                > 4
     }
 
     fn maybe_new_launch(&mut self, mark: usize, number: u64, line: &Line) {
@@ -418,10 +442,9 @@ impl<'c> Scanner<'c> {
         let failed = !self.current.building.all.is_empty()
             || self.current.events.iter().any(|event| {
                 event.hits.iter().any(|hit| {
-                    catalog
-                        .failures
-                        .get(hit.entry)
-                        .is_some_and(|failure| failure.weight >= 60 && failure.role != crate::catalog::Role::Benign)
+                    catalog.failures.get(hit.entry).is_some_and(|failure| {
+                        failure.weight >= 60 && failure.role != crate::catalog::Role::Benign
+                    })
                 })
             });
         // An engine inside another's log (Ollama's runners) is no new launch of what is asked about.
@@ -467,7 +490,9 @@ impl<'c> Scanner<'c> {
             }
             let line = line::parse(&raw[..raw.len().min(WHOLE)]);
             self.current.note(&line);
-            self.current.tail.push((number, bounded(&line.text, 1024).to_owned()));
+            self.current
+                .tail
+                .push((number, bounded(&line.text, 1024).to_owned()));
         }
         let drop = self.current.tail.len().saturating_sub(TAIL_LINES);
         self.current.tail.drain(..drop);
@@ -476,40 +501,6 @@ impl<'c> Scanner<'c> {
 
 fn pattern_of(patterns: &[Pattern], number: u8) -> Option<&Pattern> {
     patterns.get(usize::from(number))
-}
-
-/// Tries a pattern on a line whose literal is known to stand there; the named groups on success.
-fn matches(pattern: &Pattern, line: &Line) -> Option<Vec<(String, String)>> {
-    // A pattern that is tied to the start is meant for the message; others may look at the prefix too.
-    let subject = |regex: &crate::catalog::LazyRegex| {
-        let source = regex.source();
-        if source.starts_with('^') || source.starts_with("(?i)^") {
-            line.msg().to_owned()
-        } else {
-            line.text.clone()
-        }
-    };
-    if let Some(unless) = &pattern.unless
-        && unless.is_match(&subject(unless))
-    {
-        return None;
-    }
-    let Some(lazy) = &pattern.regex else {
-        return Some(Vec::new());
-    };
-    let regex = lazy.get()?;
-    let subject = subject(lazy);
-    let found = regex.captures(&subject)?;
-    Some(
-        regex
-            .capture_names()
-            .flatten()
-            .filter_map(|name| {
-                let text = found.name(name)?.as_str();
-                Some((name.to_owned(), bounded(text, 1024).to_owned()))
-            })
-            .collect(),
-    )
 }
 
 /// Messages of the lines just before `start`, the nearest first.

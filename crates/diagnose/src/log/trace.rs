@@ -133,7 +133,7 @@ static FRAME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"^\s*File "([^"]+)", line \d+(?:, in (.+))?$"#).ok());
 static EXCEPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
-        r"^(?:- )?((?:[A-Za-z_]\w*\.)*_?[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Timeout|Expired|Failure|Failed|NotFound|Abort|Unavailable|Disconnected|StopIteration)\w*(?:\(\w+\))?)(?::\s?(.*)|\((.+)\)|)$",
+        r"^(?:- )?((?:[A-Za-z_]\w*\.)*(?:Exception|_?[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Timeout|Expired|Failure|Failed|NotFound|Abort|Unavailable|Disconnected|StopIteration)\w*)(?:\(\w+\))?)(?::\s?(.*)|\((.+)\)|)$",
     )
     .ok()
 });
@@ -217,7 +217,10 @@ impl Traces {
         let bare = {
             let trimmed = msg.trim_start();
             if trimmed.starts_with("| ") || trimmed.starts_with("+-") || trimmed.starts_with("+ ") {
-                trimmed.trim_start_matches(['|', '+', '-']).strip_prefix(' ').unwrap_or("")
+                trimmed
+                    .trim_start_matches(['|', '+', '-'])
+                    .strip_prefix(' ')
+                    .unwrap_or("")
             } else {
                 msg
             }
@@ -400,7 +403,8 @@ impl Traces {
                     open.frames.push_back(frame);
                     return Part::Inside;
                 }
-                if msg.starts_with(' ') || msg.starts_with('\t') || msg.starts_with("[Previous line repeated") {
+                if msg.starts_with(' ') || msg.starts_with('\t') || msg.starts_with("[Previous line repeated")
+                {
                     return Part::Inside;
                 }
                 let (kind, message) = exception_in(msg).unwrap_or_else(|| match msg.split_once(": ") {
@@ -525,7 +529,9 @@ mod tests {
 
     #[test]
     fn headless_exceptions_are_found_and_joined() {
-        let traces = read("RuntimeError: RMSNorm failed\nDuring handling of the above exception, another exception occurred:\nException: Capture cuda graph failed: RMSNorm failed\n");
+        let traces = read(
+            "RuntimeError: RMSNorm failed\nDuring handling of the above exception, another exception occurred:\nException: Capture cuda graph failed: RMSNorm failed\n",
+        );
         assert_eq!(traces.len(), 1);
         assert_eq!(traces[0].chain.len(), 2);
         assert!(traces[0].headless);
@@ -534,10 +540,19 @@ mod tests {
     #[test]
     fn exceptions_by_themselves() {
         let kind = |text: &str| exception_in(text).map(|(kind, _)| kind);
-        assert_eq!(kind("torch.OutOfMemoryError: CUDA out of memory.").as_deref(), Some("torch.OutOfMemoryError"));
+        assert_eq!(
+            kind("torch.OutOfMemoryError: CUDA out of memory.").as_deref(),
+            Some("torch.OutOfMemoryError")
+        );
         assert_eq!(kind("MemoryError").as_deref(), Some("MemoryError"));
-        assert_eq!(kind("Scheduler hit an exception: RuntimeError: DeepEP error").as_deref(), Some("RuntimeError"));
-        assert_eq!(kind("ValueError(\"type fp8e4nv not supported\")").as_deref(), Some("ValueError"));
+        assert_eq!(
+            kind("Scheduler hit an exception: RuntimeError: DeepEP error").as_deref(),
+            Some("RuntimeError")
+        );
+        assert_eq!(
+            kind("ValueError(\"type fp8e4nv not supported\")").as_deref(),
+            Some("ValueError")
+        );
         assert_eq!(kind("FutureWarning: x is deprecated"), None);
         assert_eq!(kind("Error in the function"), None);
         assert_eq!(kind("  indented ValueError: x"), None);

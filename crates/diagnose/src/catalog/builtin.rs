@@ -28,5 +28,6 @@ files!(
     "config",
     "speculative",
     "in_force",
-    "client"
+    "client",
+    "general"
 );

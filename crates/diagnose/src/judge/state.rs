@@ -376,7 +376,23 @@ impl<'a> View<'a> {
         mut off: Vec<Candidate<'a>>,
         dropped: Vec<Dropped<'a>>,
     ) -> Decision<'a> {
-        let _ = (symptoms, cascades);
+        let _ = cascades;
+        // A client that fails, or an error that nobody explains, makes the good news less sure.
+        let ready_at = self.ready_marks().map(|stage| stage.order).min().unwrap_or(0);
+        let stop = self.stop().unwrap_or(usize::MAX);
+        let doubt = symptoms
+            .iter()
+            .any(|symptom| symptom.failure.class.starts_with("net."))
+            || self.events.iter().any(|placed| {
+                let loud = placed
+                    .event
+                    .level
+                    .is_some_and(|level| level >= crate::log::Level::Error);
+                (loud || placed.event.said.is_some())
+                    && placed.event.hits.is_empty()
+                    && placed.order > ready_at
+                    && placed.order < stop
+            });
         // What was asked for by name and is not in force outweighs that all else is well.
         let asked = off
             .iter()
@@ -458,7 +474,11 @@ impl<'a> View<'a> {
                 family,
                 class,
                 verdict: Verdict::Ok,
-                confidence: Confidence::Certain,
+                confidence: if doubt {
+                    Confidence::Likely
+                } else {
+                    Confidence::Certain
+                },
                 what,
                 why: "its log shows that it became ready, and nothing after that took it down".to_owned(),
                 evidence,

@@ -71,6 +71,9 @@ static SYSLOG: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 static COMPOSE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^[A-Za-z0-9][\w.-]{1,60}\s*\|(?: |$)").ok());
+/// What a job system puts before a task's lines: `[stamp] task >> line`.
+static TASK: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^(?:\[(\d{4}-\d\d-\d\dT[\d:.+-]+Z?)\] )?[\w./-]{3,80} >> ").ok());
 static KUBECTL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\[pod/[^\]]+\] ").ok());
 
 /// The carrier at the start of `text`, if there is one.
@@ -79,7 +82,7 @@ pub fn carrier(text: &str) -> Option<Carrier<'_>> {
     if !(first.is_ascii_alphanumeric() || first == b'[') {
         return None;
     }
-    for regex in [&CRI, &SYSLOG, &STAMPED] {
+    for regex in [&CRI, &SYSLOG, &STAMPED, &TASK] {
         if let Some(found) = regex.as_ref().and_then(|regex| regex.captures(text)) {
             let stamp = found.get(1).map(|m| m.as_str());
             // A tracing log (TGI, the router) starts with such a stamp too, and its level follows.

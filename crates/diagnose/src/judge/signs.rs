@@ -88,6 +88,8 @@ pub enum Sign {
     CameUp,
     /// The last line was written long ago.
     Silent,
+    /// A client's report gives a peak throughput below the average.
+    PeakBelowAverage,
 }
 
 /// A sign that is present.
@@ -363,6 +365,19 @@ impl View<'_> {
                 ),
                 None => Known::Absent(None),
             },
+            Sign::PeakBelowAverage => {
+                let value = |name: &str| {
+                    let (log, observed, text) = self.last_observed(name)?;
+                    Some((size::number(text)?, self.quote(log, observed.line, &observed.text)))
+                };
+                match (value("average-throughput"), value("peak-throughput")) {
+                    (Some((average, evidence)), Some((peak, _))) if peak < average => {
+                        counted(average, Some(evidence))
+                    }
+                    (Some(_), Some(_)) => Known::Absent(None),
+                    _ => Known::NotKnown,
+                }
+            }
             Sign::Silent => self.by_number(&[key::LOG_AGE], |fact| {
                 size::number(&fact.text).filter(|age| *age >= 600.0)
             }),

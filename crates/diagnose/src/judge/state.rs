@@ -41,6 +41,9 @@ pub(super) struct Plain {
     pub(super) evidence: Vec<Evidence>,
 }
 
+/// Places of the events of which a standing explanation speaks.
+type SpokenOf = std::collections::BTreeSet<usize>;
+
 /// An exception that no entry explains.
 struct Unexplained<'a> {
     order: usize,
@@ -92,7 +95,8 @@ impl<'a> View<'a> {
         (!failed_before).then_some(stop.order)
     }
 
-    fn unexplained(&self, known: &[&Candidate<'a>]) -> Vec<Unexplained<'a>> {
+    /// The exceptions of which no standing explanation speaks, and that none in `known` repeats.
+    fn unexplained(&self, known: &[&Candidate<'a>], spoken_of: &SpokenOf) -> Vec<Unexplained<'a>> {
         let mut all: Vec<Unexplained<'a>> = Vec::new();
         let stop = self.stop();
         for placed in self
@@ -112,10 +116,9 @@ impl<'a> View<'a> {
                 continue;
             };
             let explained = self.events.iter().any(|other| {
-                !other.event.hits.is_empty()
-                    && self
-                        .trace_of(other)
-                        .is_some_and(|(own, _)| std::ptr::eq(own, trace))
+                spoken_of.contains(&other.order)
+                    && (other.order == placed.order
+                        || self.trace_of(other).is_some_and(|(own, _)| std::ptr::eq(own, trace)))
             });
             let repeated = known.iter().any(|candidate| {
                 candidate.events.iter().any(|event| {
@@ -184,6 +187,11 @@ impl<'a> View<'a> {
             off,
             mut dropped,
         } = sorted;
+        let spoken_of: &SpokenOf = &[&causes, &symptoms, &cascades, &benign, &off]
+            .into_iter()
+            .flatten()
+            .flat_map(|candidate| candidate.events.iter().map(|placed| placed.order))
+            .collect();
         let http_ok = matches!(self.sign(Sign::HttpOk), Known::Present(_));
         let gone = matches!(self.sign(Sign::NoProcess), Known::Present(_))
             || matches!(self.sign(Sign::ExitSignal), Known::Present(_))
@@ -229,7 +237,7 @@ impl<'a> View<'a> {
         }
         let early: Option<usize> = {
             let known: Vec<&Candidate<'a>> = standing.iter().collect();
-            self.unexplained(&known)
+            self.unexplained(&known, spoken_of)
                 .iter()
                 .filter(|other| !self.came_up_after(&other.placed))
                 .map(|other| other.order)
@@ -260,7 +268,7 @@ impl<'a> View<'a> {
             Some(roots.remove(0))
         };
         if let Some(top) = top {
-            return self.with_cause(top, roots, symptoms, cascades, benign, off, dropped, up);
+            return self.with_cause(top, roots, symptoms, cascades, benign, off, dropped, up, spoken_of);
         }
         let mut symptoms = self.rank(symptoms);
         let stands =
@@ -272,20 +280,20 @@ impl<'a> View<'a> {
                 .position(|symptom| stands(symptom) && symptom.weight >= WORTH_TELLING);
             if let (Some(at), false) = (after, http_ok) {
                 let top = symptoms.remove(at);
-                return self.with_cause(top, symptoms, Vec::new(), cascades, benign, off, dropped, true);
+                return self.with_cause(top, symptoms, Vec::new(), cascades, benign, off, dropped, true, spoken_of);
             }
             return self.came_up(symptoms, cascades, benign, off, dropped);
         }
         if let Some(at) = symptoms.iter().position(stands) {
             let top = symptoms.remove(at);
-            let unexplained = self.unexplained(&[&top]);
+            let unexplained = self.unexplained(&[&top], spoken_of);
             // A mere symptom never speaks over an exception that is there to be read.
             if unexplained.is_empty() || top.weight >= LIKELY {
-                return self.with_cause(top, symptoms, Vec::new(), cascades, benign, off, dropped, false);
+                return self.with_cause(top, symptoms, Vec::new(), cascades, benign, off, dropped, false, spoken_of);
             }
             symptoms.insert(0, top);
         }
-        self.without_cause(symptoms, cascades, benign, off, dropped, gone)
+        self.without_cause(symptoms, cascades, benign, off, dropped, gone, spoken_of)
     }
 
     #[expect(
@@ -302,9 +310,10 @@ impl<'a> View<'a> {
         off: Vec<Candidate<'a>>,
         dropped: Vec<Dropped<'a>>,
         up: bool,
+        spoken_of: &SpokenOf,
     ) -> Decision<'a> {
         let known: Vec<&Candidate<'a>> = std::iter::once(&top).chain(&rest).chain(&cascades).collect();
-        let unexplained = self.unexplained(&known);
+        let unexplained = self.unexplained(&known, spoken_of);
         let confidence = self.confidence(&top, &rest, &unexplained, up);
         let mut followed: Vec<Folded<'a>> = top
             .folded
@@ -498,9 +507,10 @@ impl<'a> View<'a> {
         off: Vec<Candidate<'a>>,
         dropped: Vec<Dropped<'a>>,
         gone: bool,
+        spoken_of: &SpokenOf,
     ) -> Decision<'a> {
         let dead = cascades.iter().any(|candidate| candidate.failure.class == DEATH);
-        let unexplained = self.unexplained(&[]);
+        let unexplained = self.unexplained(&[], spoken_of);
         let exception = unexplained
             .iter()
             .find(|other| !self.came_up_after(&other.placed));

@@ -26,7 +26,10 @@ fn main() {
             .without(|failure| failure.family == *family && failure.role != Role::Cascade);
         let diagnoser = Diagnoser::with(catalog).unwrap();
         let (mut own, mut certain, mut likely, mut possible, mut unknown) = (0, 0, 0, 0, 0);
-        for case in cases.iter().filter(|case| case.truth.family.first() == Some(family)) {
+        for case in cases
+            .iter()
+            .filter(|case| case.truth.family.first() == Some(family))
+        {
             let diagnosis = diagnoser.diagnose(case.evidence().unwrap()).unwrap();
             let result = CaseResult::new(&case.name, &case.truth, &diagnosis);
             own += 1;
@@ -37,7 +40,10 @@ fn main() {
                 match result.confidence {
                     Confidence::Certain => {
                         certain += 1;
-                        println!("  certain and wrong: {} {} {}", result.name, result.code, diagnosis.verdict);
+                        println!(
+                            "  certain and wrong: {} {} {}",
+                            result.name, result.code, diagnosis.verdict
+                        );
                     }
                     Confidence::Likely => {
                         likely += 1;
@@ -47,8 +53,15 @@ fn main() {
                 }
             }
         }
-        println!("{family:24} cases {own:3}  unknown {unknown:3}  wrong: certain {certain} likely {likely} possible {possible}");
-        total = (total.0 + own, total.1 + certain, total.2 + likely, total.3 + possible);
+        println!(
+            "{family:24} cases {own:3}  unknown {unknown:3}  wrong: certain {certain} likely {likely} possible {possible}"
+        );
+        total = (
+            total.0 + own,
+            total.1 + certain,
+            total.2 + likely,
+            total.3 + possible,
+        );
     }
     println!(
         "all: {} cases judged without their family: wrong and certain {}, wrong and likely {}, wrong and possible {}",

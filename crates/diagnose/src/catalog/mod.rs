@@ -7,11 +7,10 @@ mod page;
 
 use thiserror::Error;
 
-pub use entry::{
-    CatalogFile, Condition, Failure, FixEntry, LazyRegex, Observe, OneOrMany, Pattern, Role, Sample, Stage,
-    StageMark,
-};
-pub use index::{Found, Index, Use};
+pub(crate) use entry::{CatalogFile, LazyRegex, Pattern, Stage};
+pub use entry::{Condition, Failure, FixEntry, Observe, OneOrMany, Role, Sample, StageMark};
+pub use index::Index;
+pub(crate) use index::Use;
 pub use page::Page;
 
 /// The catalogue could not be read.

@@ -368,7 +368,10 @@ impl View<'_> {
             Sign::PeakBelowAverage => {
                 let value = |name: &str| {
                     let (log, observed, text) = self.last_observed(name)?;
-                    Some((size::number(text)?, self.quote(log, observed.line, &observed.text)))
+                    Some((
+                        size::number(text)?,
+                        self.quote(log, observed.line, &observed.text),
+                    ))
                 };
                 match (value("average-throughput"), value("peak-throughput")) {
                     (Some((average, evidence)), Some((peak, _))) if peak < average => {

@@ -7,7 +7,7 @@ use super::candidates::{CERTAIN, Candidate, Dropped, Folded, LIKELY, Sorted, rep
 use super::signs::Known;
 use super::view::{Placed, PlacedStage, View};
 use crate::catalog::{Role, Stage};
-use crate::log::{How, Trace};
+use crate::log::{How, Level, Trace};
 
 /// The class of cascade entries that say that a process ended.
 const DEATH: &str = "cascade.death";
@@ -118,7 +118,9 @@ impl<'a> View<'a> {
             let explained = self.events.iter().any(|other| {
                 spoken_of.contains(&other.order)
                     && (other.order == placed.order
-                        || self.trace_of(other).is_some_and(|(own, _)| std::ptr::eq(own, trace)))
+                        || self
+                            .trace_of(other)
+                            .is_some_and(|(own, _)| std::ptr::eq(own, trace)))
             });
             let repeated = known.iter().any(|candidate| {
                 candidate.events.iter().any(|event| {
@@ -135,6 +137,32 @@ impl<'a> View<'a> {
             });
         }
         all
+    }
+
+    /// Whether the explanation is a mere log line of a process (no exception) that nothing follows but ordinary lines.
+    fn goes_on_after(&self, top: &Candidate<'a>) -> bool {
+        let Some(last) = top.events.last() else {
+            return false;
+        };
+        let logged = top
+            .events
+            .iter()
+            .all(|placed| placed.event.said.is_none() && placed.event.level.is_some());
+        let nothing_follows = !self.events.iter().any(|placed| {
+            placed.order > last.order
+                && placed.event.hits.iter().any(|hit| {
+                    self.failure(hit.entry)
+                        .is_some_and(|failure| matches!(failure.role, Role::Cascade | Role::Symptom))
+                })
+        });
+        let more = self.logs.get(last.log).is_some_and(|scanned| {
+            scanned
+                .launch
+                .tail
+                .last()
+                .is_some_and(|(line, _)| *line > last.event.last_line)
+        });
+        logged && nothing_follows && more
     }
 
     /// How sure an explanation is, among the others.
@@ -164,6 +192,10 @@ impl<'a> View<'a> {
         {
             // A mere warning, and after it something died of what we do not know.
             confidence = lower(confidence);
+        }
+        // A line that is only logged, and after which the log goes on as if nothing were, may not be what stopped it.
+        if !up && !by_facts && top.confirmed.is_empty() && self.goes_on_after(top) {
+            confidence = confidence.min(Confidence::Likely);
         }
         let rival = rest.iter().any(|other| {
             other.weight >= CERTAIN
@@ -268,7 +300,9 @@ impl<'a> View<'a> {
             Some(roots.remove(0))
         };
         if let Some(top) = top {
-            return self.with_cause(top, roots, symptoms, cascades, benign, off, dropped, up, spoken_of);
+            return self.with_cause(
+                top, roots, symptoms, cascades, benign, off, dropped, up, spoken_of,
+            );
         }
         let mut symptoms = self.rank(symptoms);
         let stands =
@@ -280,16 +314,36 @@ impl<'a> View<'a> {
                 .position(|symptom| stands(symptom) && symptom.weight >= WORTH_TELLING);
             if let (Some(at), false) = (after, http_ok) {
                 let top = symptoms.remove(at);
-                return self.with_cause(top, symptoms, Vec::new(), cascades, benign, off, dropped, true, spoken_of);
+                return self.with_cause(
+                    top,
+                    symptoms,
+                    Vec::new(),
+                    cascades,
+                    benign,
+                    off,
+                    dropped,
+                    true,
+                    spoken_of,
+                );
             }
-            return self.came_up(symptoms, cascades, benign, off, dropped);
+            return self.came_up(symptoms, cascades, benign, off, dropped, spoken_of);
         }
         if let Some(at) = symptoms.iter().position(stands) {
             let top = symptoms.remove(at);
             let unexplained = self.unexplained(&[&top], spoken_of);
             // A mere symptom never speaks over an exception that is there to be read.
             if unexplained.is_empty() || top.weight >= LIKELY {
-                return self.with_cause(top, symptoms, Vec::new(), cascades, benign, off, dropped, false, spoken_of);
+                return self.with_cause(
+                    top,
+                    symptoms,
+                    Vec::new(),
+                    cascades,
+                    benign,
+                    off,
+                    dropped,
+                    false,
+                    spoken_of,
+                );
             }
             symptoms.insert(0, top);
         }
@@ -384,23 +438,29 @@ impl<'a> View<'a> {
         benign: Vec<Candidate<'a>>,
         mut off: Vec<Candidate<'a>>,
         dropped: Vec<Dropped<'a>>,
+        spoken_of: &SpokenOf,
     ) -> Decision<'a> {
         let _ = cascades;
         // A client that fails, or an error that nobody explains, makes the good news less sure.
         let ready_at = self.ready_marks().map(|stage| stage.order).min().unwrap_or(0);
         let stop = self.stop().unwrap_or(usize::MAX);
-        let doubt = symptoms
+        let certain_mark = self
+            .stages
             .iter()
-            .any(|symptom| symptom.failure.class.starts_with("net."))
+            .any(|stage| matches!(stage.mark.stage, Stage::Ready | Stage::Listening) && stage.mark.end);
+        let doubt = !(certain_mark || matches!(self.sign(Sign::HttpOk), Known::Present(_)))
+            || symptoms
+                .iter()
+                .any(|symptom| symptom.failure.class.starts_with("net."))
             || self.events.iter().any(|placed| {
-                let loud = placed
-                    .event
-                    .level
-                    .is_some_and(|level| level >= crate::log::Level::Error);
-                (loud || placed.event.said.is_some())
-                    && placed.event.hits.is_empty()
-                    && placed.order > ready_at
+                let event = placed.event;
+                let loud = event.level.is_some_and(|level| level >= Level::Error);
+                let warns_late = placed.order > ready_at && event.level == Some(Level::Warn);
+                // A line without any prefix is not the engine's own chatter: a client's, or the system's.
+                let foreign = event.msg_at == 0;
+                !spoken_of.contains(&placed.order)
                     && placed.order < stop
+                    && (loud || foreign || event.said.is_some() || warns_late)
             });
         // What was asked for by name and is not in force outweighs that all else is well.
         let asked = off

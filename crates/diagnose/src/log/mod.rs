@@ -8,8 +8,8 @@ mod scan;
 mod time;
 mod trace;
 
-pub use launch::{Event, Hit, Launch, Observed, StageHit, bounded};
-pub use line::{Level, Line, Proc, parse as parse_line};
-pub use scan::{Part0, Scanned, Scanner};
-pub use time::{Time, parse as parse_time};
-pub use trace::{Frame, How, Raised, Trace, short_name};
+pub(crate) use launch::{Event, Observed, StageHit, bounded};
+pub(crate) use line::{Level, Proc};
+pub(crate) use scan::{Scanned, Scanner};
+pub(crate) use time::Time;
+pub(crate) use trace::{How, Trace};

@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use shakedown_diagnose::{Case, CaseResult, Catalog, Diagnoser, Role};
+use shakedown_diagnose::catalog::Role;
+use shakedown_diagnose::{Case, CaseResult, Catalog, Diagnoser};
 use shakedown_model::Confidence;
 
 fn main() {

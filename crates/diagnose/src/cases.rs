@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use shakedown_model::{Confidence, Diagnosis, ServerState, Verdict};
+use shakedown_model::{Confidence, DiagnosedState, Diagnosis, Verdict};
 use thiserror::Error;
 
 use crate::evidence::{Evidence, EvidenceError};
@@ -17,19 +17,21 @@ use crate::run::{DiagnoseError, Diagnoser};
 #[derive(Debug, Error)]
 pub enum CaseError {
     /// A directory could not be listed, or a file not read.
-    #[error("failed to read {path}: {error}")]
+    #[error("read {path}")]
     Io {
         /// Which.
         path: PathBuf,
         /// Why.
+        #[source]
         error: std::io::Error,
     },
     /// A truth is not what it should be.
-    #[error("failed to read {path}: {error}")]
+    #[error("read {path}")]
     Truth {
         /// Which.
         path: PathBuf,
         /// Why.
+        #[source]
         error: Box<toml::de::Error>,
     },
     /// No case was found.
@@ -41,11 +43,12 @@ pub enum CaseError {
         path: PathBuf,
     },
     /// A case could not be judged.
-    #[error("{path}: {error}")]
+    #[error("judge the case {path}")]
     Diagnose {
         /// Which.
         path: PathBuf,
         /// Why.
+        #[source]
         error: Box<DiagnoseError>,
     },
 }
@@ -62,7 +65,7 @@ pub struct Truth {
     pub class: Vec<String>,
     /// The state that the server is in.
     #[serde(default)]
-    pub state: Option<ServerState>,
+    pub state: Option<DiagnosedState>,
     /// The line that a good verdict quotes, in the case's first log.
     #[serde(default)]
     pub line: Option<u64>,
@@ -102,7 +105,7 @@ pub struct CaseResult {
     /// Its confidence.
     pub confidence: Confidence,
     /// The state that was told.
-    pub state: ServerState,
+    pub state: DiagnosedState,
     /// Whether family, class and state are right.
     pub right: bool,
     /// Whether no cause was named.
@@ -258,7 +261,7 @@ impl Cases {
     pub fn of(results: Vec<CaseResult>) -> Self {
         let mut summary = Summary::default();
         for result in &results {
-            let right = result.right && !(result.unknown && !result.undecided);
+            let right = result.right && (!result.unknown || result.undecided);
             summary.cases += 1;
             if !result.undecided {
                 summary.decidable += 1;

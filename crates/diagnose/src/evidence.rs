@@ -12,15 +12,16 @@ use crate::facts::{Facts, FactsError, LARGEST};
 #[derive(Debug, Error)]
 pub enum EvidenceError {
     /// A file or directory could not be opened or listed.
-    #[error("failed to read {path}: {error}")]
+    #[error("read {path}")]
     Io {
         /// Which.
         path: PathBuf,
         /// Why.
+        #[source]
         error: io::Error,
     },
     /// A log must be a regular file.
-    #[error("failed to read {path}: it is {kind}, and a log must be a file (or `-` for standard input)")]
+    #[error("read {path}: it is {kind}, and evidence must be in regular files")]
     NotAFile {
         /// Which.
         path: PathBuf,
@@ -28,17 +29,18 @@ pub enum EvidenceError {
         kind: &'static str,
     },
     /// An evidence directory without logs and facts.
-    #[error("failed to find evidence in {path}: it holds no *.log file and no facts.json")]
+    #[error("find evidence in {path}: it holds no *.log file and no facts.json")]
     Empty {
         /// Which.
         path: PathBuf,
     },
     /// The facts are not what they should be.
-    #[error("{path}: {error}")]
+    #[error("read {path}")]
     Facts {
         /// Which file.
         path: PathBuf,
         /// Why.
+        #[source]
         error: FactsError,
     },
 }

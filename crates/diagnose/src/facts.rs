@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use shakedown_engines::mask::is_secret_variable;
+use shakedown_model::MASK;
 use thiserror::Error;
 
-use crate::mask::{is_secret_name, mask};
-use shakedown_model::MASK;
+use crate::mask::mask;
 
 /// Largest `facts.json` that is read.
-pub const LARGEST: u64 = 8 * 1024 * 1024;
+pub(crate) const LARGEST: u64 = 8 * 1024 * 1024;
 /// Longest value that is kept, in bytes.
 const LONGEST: usize = 64 * 1024;
 /// Most values that are kept.
@@ -125,10 +126,10 @@ const ALIASES: [(&str, &str); 45] = [
 #[derive(Debug, Error)]
 pub enum FactsError {
     /// Not JSON.
-    #[error("failed to read facts: not JSON: {0}")]
+    #[error("read the facts as JSON")]
     Json(#[from] serde_json::Error),
     /// JSON, but no object.
-    #[error("failed to read facts: the document must be an object of keys and values, and is {0}")]
+    #[error("read the facts: the document must be an object of keys and values, and is {0}")]
     NoObject(&'static str),
 }
 
@@ -340,7 +341,7 @@ impl Facts {
     pub fn to_json(&self) -> Value {
         let mut document: BTreeMap<&str, Saved> = BTreeMap::new();
         for fact in &self.all {
-            let secret = fact.name.as_deref().is_some_and(is_secret_name);
+            let secret = fact.name.as_deref().is_some_and(is_secret_variable);
             let text = if secret {
                 MASK.to_owned()
             } else {

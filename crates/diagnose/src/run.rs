@@ -28,19 +28,21 @@ pub enum DiagnoseError {
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
     /// A log cannot be read.
-    #[error("failed to read {name}: {error}")]
+    #[error("read {name}")]
     Read {
         /// Which log.
         name: String,
         /// Why.
+        #[source]
         error: io::Error,
     },
     /// Evidence cannot be saved.
-    #[error("failed to save evidence to {path}: {error}")]
+    #[error("save evidence to {path}")]
     Save {
         /// Where.
         path: PathBuf,
         /// Why.
+        #[source]
         error: io::Error,
     },
 }

@@ -14,7 +14,7 @@ pub const DIAGNOSIS_SCHEMA: &str = "shakedown.diagnosis/1";
 /// What state the server is in, as far as the evidence tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ServerState {
+pub enum DiagnosedState {
     /// It did not come up, or went down, for a cause that was found.
     Failed,
     /// It serves, but something asked for is not in force, or its clients fail for a cause that was found.
@@ -37,7 +37,7 @@ pub enum ServerState {
     Unknown,
 }
 
-impl ServerState {
+impl DiagnosedState {
     /// The word used in documents and on the screen.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -185,7 +185,7 @@ pub struct Diagnosis {
     /// [`DIAGNOSIS_SCHEMA`].
     pub schema: String,
     /// The verdict in one word.
-    pub state: ServerState,
+    pub state: DiagnosedState,
     /// The verdict in one sentence.
     pub verdict: String,
     /// How sure the verdict is: the confidence of the first finding.
@@ -241,7 +241,11 @@ mod tests {
 
     #[test]
     fn words_agree_with_serde() {
-        for state in [ServerState::UpAndWell, ServerState::KilledFromOutside, ServerState::Unknown] {
+        for state in [
+            DiagnosedState::UpAndWell,
+            DiagnosedState::KilledFromOutside,
+            DiagnosedState::Unknown,
+        ] {
             assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
         }
     }

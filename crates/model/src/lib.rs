@@ -31,7 +31,8 @@ pub use comparison::{
     RestartSource, RestartSpread, SpeedVerdict,
 };
 pub use diagnosis::{
-    Consequence, Covered, DIAGNOSIS_SCHEMA, Diagnosed, Diagnosis, Provenance, RuledOut, ServerState, StageSeen,
+    Consequence, Covered, DIAGNOSIS_SCHEMA, Diagnosed, DiagnosedState, Diagnosis, Provenance, RuledOut,
+    StageSeen,
 };
 pub use engine::{Engine, EngineKind, EngineMetrics, InForce, Server, Setting};
 pub use exit::Exit;

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use regex::Regex;
 use serde::Deserialize;
-use shakedown_model::{Applicability, EngineKind, Provenance, ServerState};
+use shakedown_model::{Applicability, DiagnosedState, EngineKind, Provenance};
 
 use crate::judge::Sign;
 
@@ -307,7 +307,7 @@ pub struct Failure {
     pub alone: bool,
     /// The state of the server that it means, where it is not the usual one.
     #[serde(default)]
-    pub state: Option<ServerState>,
+    pub state: Option<DiagnosedState>,
     /// How it is recognised; empty for what only facts show.
     #[serde(default, rename = "match")]
     pub patterns: Vec<Pattern>,
@@ -445,17 +445,17 @@ pub struct Observe {
 /// One file of the catalogue.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CatalogFile {
+pub(super) struct CatalogFile {
     /// Family of the entries that name none.
     #[serde(default)]
-    pub family: String,
+    pub(super) family: String,
     /// Failures.
     #[serde(default)]
-    pub failure: Vec<Failure>,
+    pub(super) failure: Vec<Failure>,
     /// Stage marks.
     #[serde(default)]
-    pub stage: Vec<StageMark>,
+    pub(super) stage: Vec<StageMark>,
     /// Observations.
     #[serde(default)]
-    pub observe: Vec<Observe>,
+    pub(super) observe: Vec<Observe>,
 }

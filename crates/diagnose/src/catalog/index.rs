@@ -159,8 +159,7 @@ impl Index {
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::Standard)
             .kind(Some(kind))
-            .build(&literals)
-            .map_err(|error| CatalogError::Index(error.to_string()))?;
+            .build(&literals)?;
         Ok(Self {
             automaton,
             uses,

@@ -7,26 +7,32 @@ mod page;
 
 use thiserror::Error;
 
-pub(crate) use entry::{CatalogFile, LazyRegex, Pattern, Stage};
-pub use entry::{Condition, Failure, FixEntry, Observe, OneOrMany, Role, Sample, StageMark};
+pub use entry::{
+    Condition, Failure, FixEntry, LazyRegex, Observe, OneOrMany, Pattern, Role, Sample, Stage, StageMark,
+};
 pub use index::Index;
-pub(crate) use index::Use;
 pub use page::Page;
+
+use entry::CatalogFile;
+pub(crate) use index::Use;
+
+pub use crate::judge::Sign;
 
 /// The catalogue could not be read.
 #[derive(Debug, Error)]
 pub enum CatalogError {
     /// A file is not the TOML that it should be.
-    #[error("failed to read the failure catalogue's file {file}: {error}")]
+    #[error("read the failure catalogue's file {file}")]
     Toml {
         /// Which file.
         file: String,
         /// What is wrong with it.
+        #[source]
         error: Box<toml::de::Error>,
     },
     /// The literals could not be made into an automaton.
-    #[error("failed to index the failure catalogue: {0}")]
-    Index(String),
+    #[error("index the failure catalogue")]
+    Index(#[from] aho_corasick::BuildError),
 }
 
 /// The failure catalogue.

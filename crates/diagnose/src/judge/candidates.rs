@@ -1,6 +1,6 @@
 //! Explanations: catalogue entries that matched and stood their conditions, and which of them is the cause.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use shakedown_model::{Evidence, Provenance};
 
@@ -63,6 +63,8 @@ pub(super) struct Sorted<'a> {
     pub(super) off: Vec<Candidate<'a>>,
     /// Considered and dropped.
     pub(super) dropped: Vec<Dropped<'a>>,
+    /// Places of the events of which a standing explanation speaks.
+    pub(super) spoken_of: BTreeSet<usize>,
 }
 
 impl<'a> Candidate<'a> {
@@ -122,9 +124,27 @@ impl<'a> View<'a> {
             }
         }
         let mut sorted = Sorted::default();
-        for (entry, events) in by_entry {
-            if let Some(failure) = self.failure(entry) {
-                self.weigh(entry, failure, events, &mut sorted);
+        let (harmless, others): (Vec<_>, Vec<_>) = by_entry
+            .into_iter()
+            .filter_map(|(entry, events)| Some((entry, self.failure(entry)?, events)))
+            .partition(|(_, failure, _)| failure.role == Role::Benign);
+        for (entry, failure, events) in harmless {
+            self.weigh(entry, failure, &events, &mut sorted);
+        }
+        // What a line that means nothing quotes is no failure.
+        let quiet: BTreeSet<usize> = sorted
+            .benign
+            .iter()
+            .flat_map(|candidate| &candidate.events)
+            .map(|placed| placed.order)
+            .collect();
+        for (entry, failure, mut events) in others {
+            let asked = events.len();
+            if failure.role == Role::Cause && !failure.when_up {
+                events.retain(|placed| !quiet.contains(&placed.order));
+            }
+            if asked == 0 || !events.is_empty() {
+                self.weigh(entry, failure, &events, &mut sorted);
             }
         }
         for list in [
@@ -135,13 +155,18 @@ impl<'a> View<'a> {
             &mut sorted.off,
         ] {
             list.sort_by_key(|candidate| (candidate.order(), u8::MAX - candidate.weight));
+            sorted.spoken_of.extend(
+                list.iter()
+                    .flat_map(|candidate| &candidate.events)
+                    .map(|placed| placed.order),
+            );
         }
         sorted
     }
 
-    fn weigh(&self, entry: usize, failure: &'a Failure, events: Vec<Placed<'a>>, sorted: &mut Sorted<'a>) {
+    fn weigh(&self, entry: usize, failure: &'a Failure, events: &[Placed<'a>], sorted: &mut Sorted<'a>) {
         // Each line is asked by itself first, so that one refuted line does not speak for another.
-        let asked = Asked::new(self, &events);
+        let asked = Asked::new(self, events);
         for condition in &failure.require {
             match asked.holds(condition) {
                 Holds::Yes(_) => {}
@@ -194,7 +219,7 @@ impl<'a> View<'a> {
             placed.event.said.is_some() || placed.event.level.is_some_and(|level| level >= Level::Error)
         });
         let mut captures: Vec<(String, String)> = Vec::new();
-        for placed in &events {
+        for placed in events {
             for hit in placed.event.hits.iter().filter(|hit| hit.entry == entry) {
                 captures.extend(hit.captures.iter().cloned());
             }
@@ -202,7 +227,7 @@ impl<'a> View<'a> {
         captures.extend(asked.captures.take());
         let candidate = Candidate {
             failure,
-            events: events.clone(),
+            events: events.to_vec(),
             weight,
             fatal,
             confirmed,
@@ -233,7 +258,7 @@ impl<'a> View<'a> {
     }
 
     /// Whether the two speak of different exceptions of one traceback, not of lines of one message.
-    fn other_exception(&self, one: &Candidate<'a>, other: &Candidate<'a>) -> bool {
+    fn other_exception(one: &Candidate<'a>, other: &Candidate<'a>) -> bool {
         let said = |candidate: &Candidate<'a>| candidate.events.first().and_then(|placed| placed.event.said);
         said(one) != said(other)
     }
@@ -301,7 +326,7 @@ impl<'a> View<'a> {
                     // The original exception is the cause, unless it is much the weaker reading of the two, or the
                     // later one was only raised while it was being handled.
                     let original = own.order() < root.order()
-                        && self.other_exception(&own, root)
+                        && Self::other_exception(&own, root)
                         && own.weight + 15 >= root.weight
                         && !self.only_during(&own, root);
                     if original {

@@ -179,7 +179,7 @@ impl<'v, 'a> Asked<'v, 'a> {
                 seen.evidence,
             ),
             Known::Absent(evidence) => Holds::No(evidence),
-            Known::NotKnown => Holds::NotGiven,
+            Known::NotGiven => Holds::NotGiven,
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod candidates;
 mod conditions;
+mod ends;
 mod fill;
 mod gpu;
 mod net;
@@ -9,6 +10,7 @@ mod signs;
 mod size;
 mod state;
 mod tell;
+mod verdict;
 mod view;
 
 use shakedown_model::{Covered, Diagnosis};

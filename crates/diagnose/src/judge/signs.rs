@@ -108,7 +108,7 @@ pub(super) struct Seen {
 pub(super) enum Known {
     Present(Seen),
     Absent(Option<Evidence>),
-    NotKnown,
+    NotGiven,
 }
 
 macro_rules! pattern {
@@ -270,7 +270,7 @@ impl View<'_> {
                 first.get_or_insert(fact);
             }
         }
-        first.map_or(Known::NotKnown, |fact| Known::Absent(Some(quote(fact))))
+        first.map_or(Known::NotGiven, |fact| Known::Absent(Some(quote(fact))))
     }
 
     fn by_number(&self, keys: &[&str], number: impl Fn(&Fact) -> Option<f64>) -> Known {
@@ -281,7 +281,7 @@ impl View<'_> {
                 }
             }
         }
-        Known::NotKnown
+        Known::NotGiven
     }
 
     /// What is known of a sign.
@@ -323,7 +323,7 @@ impl View<'_> {
             Sign::NothingListens => self.nothing_listens(),
             Sign::ProxySet => self
                 .proxy()
-                .map_or(Known::NotKnown, |(text, evidence)| present(text, Some(evidence))),
+                .map_or(Known::NotGiven, |(text, evidence)| present(text, Some(evidence))),
             Sign::ProxyInTheWay => self.proxy_in_the_way(),
             Sign::HttpOk => self.by_fact(&[key::HTTP], |fact| {
                 is(&OK, &fact.text) && !is(&LOADING, &fact.text) && !is(&REFUSED, &fact.text)
@@ -333,7 +333,7 @@ impl View<'_> {
             Sign::KernelClean => match self.kernel_oom() {
                 Known::Absent(evidence) => present("no kill for want of memory", evidence),
                 Known::Present(seen) => Known::Absent(seen.evidence),
-                Known::NotKnown => Known::NotKnown,
+                Known::NotGiven => Known::NotGiven,
             },
             Sign::ExitSignal => self.exit_signal(),
             Sign::ExitCode => self.exit_code(),
@@ -349,8 +349,8 @@ impl View<'_> {
             Sign::ClientElsewhere => self.client_elsewhere(),
             Sign::PortDiffers => self.port_differs(),
             Sign::PcieOnly => self.by_fact(&[key::TOPO], |fact| {
-                is(&PCIE, &fact.text)
-                    && !(is(&NVLINK, &fact.text) && !fact.text.to_ascii_lowercase().contains("no nvlink"))
+                let linked = is(&NVLINK, &fact.text) && !fact.text.to_ascii_lowercase().contains("no nvlink");
+                is(&PCIE, &fact.text) && !linked
             }),
             Sign::Iommu => self.by_fact(
                 &[key::KERNEL, key::TOPO, "iommu", "bios", "host", "acs"],
@@ -378,7 +378,7 @@ impl View<'_> {
                         counted(average, Some(evidence))
                     }
                     (Some(_), Some(_)) => Known::Absent(None),
-                    _ => Known::NotKnown,
+                    _ => Known::NotGiven,
                 }
             }
             Sign::Silent => self.by_number(&[key::LOG_AGE], |fact| {
@@ -397,7 +397,7 @@ impl View<'_> {
 
     fn gpu_sm(&self) -> Known {
         let from_fact = self.by_number(&[key::GPU], |fact| gpu::capability(&fact.text).map(f64::from));
-        if from_fact != Known::NotKnown {
+        if from_fact != Known::NotGiven {
             return from_fact;
         }
         for name in ["gpu-sm", "gpu"] {
@@ -410,7 +410,7 @@ impl View<'_> {
                 );
             }
         }
-        Known::NotKnown
+        Known::NotGiven
     }
 
     fn driver(&self) -> Known {
@@ -419,7 +419,7 @@ impl View<'_> {
                 .map(f64::trunc)
                 .filter(|major| *major > 100.0)
         });
-        if from_fact != Known::NotKnown {
+        if from_fact != Known::NotGiven {
             return from_fact;
         }
         match self.last_observed("driver") {
@@ -428,9 +428,9 @@ impl View<'_> {
                     number.trunc(),
                     Some(self.quote(log, observed.line, &observed.text)),
                 ),
-                None => Known::NotKnown,
+                None => Known::NotGiven,
             },
-            None => Known::NotKnown,
+            None => Known::NotGiven,
         }
     }
 
@@ -451,7 +451,7 @@ impl View<'_> {
         {
             return counted(major, Some(self.quote(log, observed.line, &observed.text)));
         }
-        Known::NotKnown
+        Known::NotGiven
     }
 
     /// The mark that says that the server came up.
@@ -547,7 +547,7 @@ impl View<'_> {
                 let evidence = self.facts.get(key::ARGV).next().map(quote);
                 present("127.0.0.1", evidence)
             }
-            _ => Known::NotKnown,
+            _ => Known::NotGiven,
         }
     }
 
@@ -572,7 +572,7 @@ impl View<'_> {
             return if self.facts.has(key::ENV) {
                 Known::Absent(None)
             } else {
-                Known::NotKnown
+                Known::NotGiven
             };
         };
         let no_proxy = self.facts.env("no_proxy");
@@ -619,27 +619,26 @@ impl View<'_> {
         if self.facts.has(key::KERNEL) || self.facts.has(key::CGROUP) {
             from_fact
         } else {
-            Known::NotKnown
+            Known::NotGiven
         }
     }
 
     fn exit_signal(&self) -> Known {
-        for fact in self.facts.get(key::EXIT) {
+        if let Some(fact) = self.facts.get(key::EXIT).next() {
             let by_word = group(&SIGNAL, &fact.text).and_then(|word| signal_number(&word));
-            let number = by_word.or_else(|| {
+            let by_code = || {
                 let code: f64 = CODE.as_ref()?.find(&fact.text)?.as_str().parse().ok()?;
-                if code < 0.0 {
-                    Some(-code)
-                } else if (129.0..=159.0).contains(&code) {
-                    Some(code - 128.0)
-                } else {
-                    None
+                // A shell and Docker add 128 to the signal's number, Python negates it.
+                match code {
+                    code if code < 0.0 => Some(-code),
+                    code if (129.0..=159.0).contains(&code) => Some(code - 128.0),
+                    _ => None,
                 }
-            });
-            if let Some(number) = number {
-                return counted(number, Some(quote(fact)));
-            }
-            return Known::Absent(Some(quote(fact)));
+            };
+            return match by_word.or_else(by_code) {
+                Some(number) => counted(number, Some(quote(fact))),
+                None => Known::Absent(Some(quote(fact))),
+            };
         }
         match self.last_observed("exit-signal") {
             Some((log, observed, value)) => {
@@ -650,11 +649,11 @@ impl View<'_> {
                         number
                     }
                 });
-                number.map_or(Known::NotKnown, |number| {
+                number.map_or(Known::NotGiven, |number| {
                     counted(number, Some(self.quote(log, observed.line, &observed.text)))
                 })
             }
-            None => Known::NotKnown,
+            None => Known::NotGiven,
         }
     }
 
@@ -697,14 +696,14 @@ impl View<'_> {
 
     fn port_differs(&self) -> Known {
         let Some((server, listens)) = self.server_address() else {
-            return Known::NotKnown;
+            return Known::NotGiven;
         };
         let Some(port) = server.port else {
-            return Known::NotKnown;
+            return Known::NotGiven;
         };
         let targets = self.client_targets();
         let Some((last, evidence)) = targets.iter().rfind(|(address, _)| address.port.is_some()) else {
-            return Known::NotKnown;
+            return Known::NotGiven;
         };
         // A published port may lead elsewhere on purpose.
         let mapped = self.facts.get(key::ARGV).any(|fact| {
@@ -723,7 +722,7 @@ impl View<'_> {
 
     fn draft_missing(&self) -> Known {
         let algorithm = match self.argument("speculative_algorithm") {
-            Argument::NotKnown => return Known::NotKnown,
+            Argument::NotKnown => return Known::NotGiven,
             Argument::Absent => return Known::Absent(None),
             Argument::Given(algorithm) => algorithm,
         };

@@ -1,8 +1,8 @@
 //! From a decision to the document: sentences filled, lines quoted, secrets masked.
 
 use shakedown_model::{
-    Confidence, Consequence, Covered, DIAGNOSIS_SCHEMA, Diagnosed, Diagnosis, Evidence, Finding, Fix,
-    RuledOut, ServerState, StageSeen, Verdict,
+    Confidence, Consequence, Covered, DIAGNOSIS_SCHEMA, Diagnosed, DiagnosedState, Diagnosis, Evidence,
+    Finding, Fix, RuledOut, StageSeen, Verdict,
 };
 
 use super::candidates::{Candidate, Dropped, Folded};
@@ -58,7 +58,7 @@ impl<'a> View<'a> {
         for (candidate, confidence) in beside.iter().take(8) {
             findings.push(self.diagnosed(candidate, *confidence, state));
         }
-        let unsure = state == ServerState::Unknown
+        let unsure = state == DiagnosedState::Unknown
             || findings
                 .first()
                 .is_none_or(|first| first.finding.confidence == Confidence::Possible);
@@ -199,18 +199,21 @@ impl<'a> View<'a> {
         }
     }
 
-    fn diagnosed(&self, candidate: &Candidate<'a>, confidence: Confidence, state: ServerState) -> Diagnosed {
+    fn diagnosed(
+        &self,
+        candidate: &Candidate<'a>,
+        confidence: Confidence,
+        state: DiagnosedState,
+    ) -> Diagnosed {
         let failure = candidate.failure;
         let captures = &candidate.captures;
         let what = self.words(&failure.what, captures);
         let first = candidate.events.first();
         let verdict = match (failure.role, state) {
-            (Role::Benign, _) => Verdict::Info,
-            (Role::NotInForce, _) => Verdict::Warn,
-            (_, ServerState::StillLoading) => Verdict::Info,
-            (_, ServerState::UpElsewhere) => Verdict::Ok,
-            (_, ServerState::Impaired) => Verdict::Warn,
-            (_, ServerState::Unknown) => Verdict::Unknown,
+            (Role::Benign, _) | (_, DiagnosedState::StillLoading) => Verdict::Info,
+            (Role::NotInForce, _) | (_, DiagnosedState::Impaired) => Verdict::Warn,
+            (_, DiagnosedState::UpElsewhere) => Verdict::Ok,
+            (_, DiagnosedState::Unknown) => Verdict::Unknown,
             _ => Verdict::Fail,
         };
         let mut finding = Finding::new(failure.code.clone(), verdict, self.subject(), what.clone())
@@ -223,9 +226,12 @@ impl<'a> View<'a> {
         for folded in candidate
             .folded
             .iter()
-            .filter(|folded| folded.failure.role == Role::Cause)
+            .filter(|folded| matches!(folded.failure.role, Role::Cause | Role::Symptom))
         {
-            if let Some(placed) = &folded.first
+            if let Some(placed) = folded
+                .first
+                .as_ref()
+                .filter(|placed| placed.order < candidate.order())
                 && finding.evidence.len() < QUOTES
             {
                 let own = self.quote_event(placed);
@@ -267,7 +273,7 @@ impl<'a> View<'a> {
         }
     }
 
-    fn plain(&self, plain: Plain, state: ServerState) -> Diagnosed {
+    fn plain(&self, plain: Plain, state: DiagnosedState) -> Diagnosed {
         let _ = state;
         let mut finding = Finding::new(plain.code, plain.verdict, self.subject(), plain.what.clone())
             .why(plain.why)

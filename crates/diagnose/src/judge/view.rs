@@ -125,11 +125,11 @@ impl<'a> View<'a> {
             .max_by_key(|(_, count)| *count)
             .map(|(engine, _)| engine);
         from_log.or_else(|| {
-            let argv: String = self
+            let argv: Vec<String> = self
                 .facts
                 .get(crate::facts::key::ARGV)
                 .chain(self.facts.get(crate::facts::key::PROCESSES))
-                .map(|fact| format!("{} ", fact.text.to_ascii_lowercase()))
+                .map(|fact| fact.text.to_ascii_lowercase())
                 .collect();
             [
                 ("sglang_router", EngineKind::SglangRouter),
@@ -144,7 +144,7 @@ impl<'a> View<'a> {
                 ("mistralrs", EngineKind::MistralRs),
             ]
             .into_iter()
-            .find(|(word, _)| argv.contains(word))
+            .find(|(word, _)| argv.iter().any(|text| text.contains(word)))
             .map(|(_, engine)| engine)
         })
     }

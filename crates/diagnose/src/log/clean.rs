@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 /// Removes terminal escape sequences; borrows where there are none.
-pub fn strip_escapes(text: &str) -> Cow<'_, str> {
+pub(crate) fn strip_escapes(text: &str) -> Cow<'_, str> {
     if !text.contains('\u{1b}') {
         return Cow::Borrowed(text);
     }
@@ -51,11 +51,11 @@ pub fn strip_escapes(text: &str) -> Cow<'_, str> {
 
 /// What a carrier said: how many bytes it took and its stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Carrier<'a> {
+pub(crate) struct Carrier<'a> {
     /// Length of the carrier's prefix in bytes.
-    pub len: usize,
+    pub(crate) len: usize,
     /// The carrier's own stamp, in its words.
-    pub stamp: Option<&'a str>,
+    pub(crate) stamp: Option<&'a str>,
 }
 
 static CRI: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -77,7 +77,7 @@ static TASK: LazyLock<Option<Regex>> =
 static KUBECTL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\[pod/[^\]]+\] ").ok());
 
 /// The carrier at the start of `text`, if there is one.
-pub fn carrier(text: &str) -> Option<Carrier<'_>> {
+pub(crate) fn carrier(text: &str) -> Option<Carrier<'_>> {
     let first = *text.as_bytes().first()?;
     if !(first.is_ascii_alphanumeric() || first == b'[') {
         return None;
@@ -110,7 +110,7 @@ pub fn carrier(text: &str) -> Option<Carrier<'_>> {
 }
 
 /// The message inside one line of a JSON carrier (docker's json-file, journald's export, structured logs).
-pub fn json_message(text: &str) -> Option<String> {
+pub(crate) fn json_message(text: &str) -> Option<String> {
     if !text.starts_with('{') || !text.ends_with('}') {
         return None;
     }

@@ -23,108 +23,108 @@ const TEXT: usize = 4096;
 
 /// A failure pattern that matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hit {
+pub(crate) struct Hit {
     /// Index of the failure in the catalogue.
-    pub entry: usize,
+    pub(crate) entry: usize,
     /// Named groups that took part.
-    pub captures: Vec<(String, String)>,
+    pub(crate) captures: Vec<(String, String)>,
 }
 
 /// A line that may matter.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Event {
+pub(crate) struct Event {
     /// Its number, from 1.
-    pub line: u64,
+    pub(crate) line: u64,
     /// Number of the last line that said the same.
-    pub last_line: u64,
+    pub(crate) last_line: u64,
     /// How many lines said the same.
-    pub count: u64,
+    pub(crate) count: u64,
     /// When.
-    pub time: Option<Time>,
+    pub(crate) time: Option<Time>,
     /// When, in the log's words.
-    pub stamp: Option<String>,
+    pub(crate) stamp: Option<String>,
     /// Who.
-    pub proc: Option<Proc>,
+    pub(crate) proc: Option<Proc>,
     /// How loud.
-    pub level: Option<Level>,
+    pub(crate) level: Option<Level>,
     /// What it says, prefixes included, bounded.
-    pub text: String,
+    pub(crate) text: String,
     /// Where the message starts in `text`.
-    pub msg_at: usize,
+    pub(crate) msg_at: usize,
     /// Failure patterns that matched.
-    pub hits: Vec<Hit>,
+    pub(crate) hits: Vec<Hit>,
     /// The exception that it belongs to: traceback and place in its chain.
-    pub said: Option<(usize, usize)>,
+    pub(crate) said: Option<(usize, usize)>,
 }
 
 impl Event {
     /// What it says without prefixes.
-    pub fn msg(&self) -> &str {
+    pub(crate) fn msg(&self) -> &str {
         self.text.get(self.msg_at..).unwrap_or("")
     }
 }
 
 /// A stage mark that was seen.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StageHit {
+pub(crate) struct StageHit {
     /// Index of the mark in the catalogue.
-    pub mark: usize,
+    pub(crate) mark: usize,
     /// First line.
-    pub line: u64,
+    pub(crate) line: u64,
     /// Last line that said the same.
-    pub last_line: u64,
+    pub(crate) last_line: u64,
     /// When.
-    pub time: Option<Time>,
+    pub(crate) time: Option<Time>,
     /// Who.
-    pub proc: Option<Proc>,
+    pub(crate) proc: Option<Proc>,
     /// The line.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// A value that the log told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Observed {
+pub(crate) struct Observed {
     /// Index of the observation in the catalogue.
-    pub observe: usize,
+    pub(crate) observe: usize,
     /// The line that told it.
-    pub line: u64,
+    pub(crate) line: u64,
     /// Named groups that took part.
-    pub captures: Vec<(String, String)>,
+    pub(crate) captures: Vec<(String, String)>,
     /// The line's text, bounded.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// One launch in one log.
 #[derive(Debug, Default)]
-pub struct Launch {
+pub(crate) struct Launch {
     /// First line.
-    pub first_line: u64,
+    pub(crate) first_line: u64,
     /// Last line.
-    pub last_line: u64,
+    pub(crate) last_line: u64,
     /// The line that began it, where one was recognised.
-    pub marker: Option<(u64, String)>,
+    pub(crate) marker: Option<(u64, String)>,
     /// The engine whose mark it is.
-    pub marker_engine: Option<EngineKind>,
+    pub(crate) marker_engine: Option<EngineKind>,
     /// First and last stamp, in the log's words.
-    pub stamps: Option<(String, String)>,
+    pub(crate) stamps: Option<(String, String)>,
     /// First and last time.
-    pub times: Option<(Time, Time)>,
+    pub(crate) times: Option<(Time, Time)>,
     /// Process ids seen in prefixes.
-    pub pids: BTreeSet<u32>,
+    pub(crate) pids: BTreeSet<u32>,
     /// Engines by the count of prefixes and marks that are theirs.
-    pub engines: BTreeMap<EngineKind, u32>,
+    pub(crate) engines: BTreeMap<EngineKind, u32>,
     /// Lines that may matter.
-    pub events: Vec<Event>,
+    pub(crate) events: Vec<Event>,
     /// Tracebacks.
-    pub traces: Vec<Trace>,
+    pub(crate) traces: Vec<Trace>,
     /// Stages.
-    pub stages: Vec<StageHit>,
+    pub(crate) stages: Vec<StageHit>,
     /// Values.
-    pub observed: Vec<Observed>,
+    pub(crate) observed: Vec<Observed>,
     /// The last lines: number and text.
-    pub tail: Vec<(u64, String)>,
+    pub(crate) tail: Vec<(u64, String)>,
     /// Events that did not fit.
-    pub dropped: u64,
+    pub(crate) dropped: u64,
     pub(super) building: Traces,
     known: HashMap<u64, usize>,
     stage_known: HashMap<(usize, Option<Proc>), usize>,
@@ -132,7 +132,7 @@ pub struct Launch {
 }
 
 /// Cuts `text` to at most `limit` bytes at a character's border.
-pub fn bounded(text: &str, limit: usize) -> &str {
+pub(crate) fn bounded(text: &str, limit: usize) -> &str {
     if text.len() <= limit {
         return text;
     }
@@ -180,7 +180,7 @@ fn likeness(line: &Line, said: Option<(usize, usize)>) -> u64 {
 
 impl Launch {
     /// A launch that starts at `line`.
-    pub fn starting(line: u64) -> Self {
+    pub(crate) fn starting(line: u64) -> Self {
         Self {
             first_line: line,
             last_line: line,

@@ -14,7 +14,7 @@ use super::time::{self, Time};
 
 /// How loud a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
+pub(crate) enum Level {
     /// Debug and trace.
     Debug,
     /// Information.
@@ -29,7 +29,7 @@ pub enum Level {
 
 impl Level {
     /// Reads the word of a logging library, in capitals.
-    pub fn from_word(word: &str) -> Option<Self> {
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
         Some(match word {
             "DEBUG" | "TRACE" | "D" | "V" => Self::Debug,
             "INFO" | "I" | "NOTICE" => Self::Info,
@@ -43,18 +43,18 @@ impl Level {
 
 /// The process that wrote a line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Proc {
+pub(crate) struct Proc {
     /// Its name in the log's words, for example `TP3` or `Worker_TP0`.
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
     /// Its rank, where the prefix tells.
-    pub rank: Option<u32>,
+    pub(crate) rank: Option<u32>,
     /// Its process id, where the prefix tells.
-    pub pid: Option<u32>,
+    pub(crate) pid: Option<u32>,
 }
 
 impl Proc {
     /// A name to print.
-    pub fn label(&self) -> Option<String> {
+    pub(crate) fn label(&self) -> Option<String> {
         match (&self.name, self.rank, self.pid) {
             (Some(name), _, _) => Some(name.clone()),
             (None, Some(rank), _) => Some(format!("rank {rank}")),
@@ -70,28 +70,28 @@ impl Proc {
 
 /// A line taken apart.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub(crate) struct Line {
     /// The line without escapes and carriers.
-    pub text: String,
+    pub(crate) text: String,
     /// Byte offset in `text` at which the message starts; its indentation is kept.
-    pub msg_at: usize,
+    pub(crate) msg_at: usize,
     /// When.
-    pub time: Option<Time>,
+    pub(crate) time: Option<Time>,
     /// When, in the log's own words.
-    pub stamp: Option<String>,
+    pub(crate) stamp: Option<String>,
     /// Who.
-    pub proc: Option<Proc>,
+    pub(crate) proc: Option<Proc>,
     /// How loud.
-    pub level: Option<Level>,
+    pub(crate) level: Option<Level>,
     /// The engine whose prefix this is, where the prefix is one engine's own.
-    pub engine: Option<EngineKind>,
+    pub(crate) engine: Option<EngineKind>,
     /// Whether any prefix was recognised.
-    pub prefixed: bool,
+    pub(crate) prefixed: bool,
 }
 
 impl Line {
     /// What the line says, without its prefixes.
-    pub fn msg(&self) -> &str {
+    pub(crate) fn msg(&self) -> &str {
         self.text.get(self.msg_at..).unwrap_or("")
     }
 }
@@ -162,7 +162,7 @@ const KNOWN_NAMES: [&str; 8] = [
 ];
 
 /// Takes one line apart. `raw` may be any bytes.
-pub fn parse(raw: &[u8]) -> Line {
+pub(crate) fn parse(raw: &[u8]) -> Line {
     let lossy = String::from_utf8_lossy(raw);
     let clean = clean::strip_escapes(&lossy);
     let mut text: Cow<'_, str> = match clean::json_message(clean.trim_end()) {

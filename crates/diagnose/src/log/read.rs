@@ -7,10 +7,10 @@ use flate2::read::MultiGzDecoder;
 /// Bytes read at a time.
 const PIECE: usize = 512 * 1024;
 /// A line longer than this is handed on in parts, so that memory stays flat.
-pub const LONGEST_LINE: usize = 256 * 1024;
+pub(crate) const LONGEST_LINE: usize = 256 * 1024;
 
 /// Whole lines of a log, a piece at a time.
-pub struct Pieces {
+pub(crate) struct Pieces {
     inner: Box<dyn Read + Send>,
     buffer: Vec<u8>,
     /// Bytes of `buffer` that hold data.
@@ -19,24 +19,24 @@ pub struct Pieces {
     given: usize,
     ended: bool,
     /// Bytes handed on so far.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Lines that were longer than [`LONGEST_LINE`] and cut.
-    pub cut_lines: u64,
+    pub(crate) cut_lines: u64,
     in_cut_line: bool,
 }
 
 /// One piece of a log.
 #[derive(Debug, Clone, Copy)]
-pub struct Piece<'a> {
+pub(crate) struct Piece<'a> {
     /// Its bytes; they end with a newline, save at the end of the log or in a line that was cut.
-    pub bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
     /// Whether it goes on inside a line of which the head was already handed on.
-    pub continues: bool,
+    pub(crate) continues: bool,
 }
 
 impl Pieces {
     /// Reads from `inner`, seeing through gzip and UTF-16.
-    pub fn new(mut inner: Box<dyn Read + Send>) -> io::Result<Self> {
+    pub(crate) fn new(mut inner: Box<dyn Read + Send>) -> io::Result<Self> {
         let mut head = [0_u8; 4];
         let mut have = 0;
         while have < head.len() {
@@ -67,7 +67,7 @@ impl Pieces {
     }
 
     /// The next piece; `None` at the end.
-    pub fn next_piece(&mut self) -> io::Result<Option<Piece<'_>>> {
+    pub(crate) fn next_piece(&mut self) -> io::Result<Option<Piece<'_>>> {
         self.buffer.copy_within(self.given..self.filled, 0);
         self.filled -= self.given;
         self.given = 0;
@@ -97,7 +97,8 @@ impl Pieces {
             _ => self.filled,
         };
         let ends_whole = self.ended || self.buffer[length - 1] == b'\n';
-        if !ends_whole && !(continues && whole.is_none()) {
+        let goes_on = continues && whole.is_none();
+        if !(ends_whole || goes_on) {
             self.cut_lines += 1;
         }
         self.in_cut_line = !ends_whole;

@@ -26,35 +26,35 @@ const TAIL_LINES: usize = 12;
 
 /// What was read of one file or stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Part0 {
+pub(crate) struct Part0 {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Number of lines in the parts before it.
-    pub lines_before: u64,
+    pub(crate) lines_before: u64,
     /// Bytes, decompressed.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Lines.
-    pub lines: u64,
+    pub(crate) lines: u64,
     /// What was cut or could not be read.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// What one log left, rotated parts together.
 #[derive(Debug, Default)]
-pub struct Scanned {
+pub(crate) struct Scanned {
     /// Its parts, oldest first.
-    pub parts: Vec<Part0>,
+    pub(crate) parts: Vec<Part0>,
     /// Launches found.
-    pub launches: u32,
+    pub(crate) launches: u32,
     /// Number of the launch in `launch`, from 1.
-    pub number: u32,
+    pub(crate) number: u32,
     /// The launch that was asked about, else the last.
-    pub launch: Launch,
+    pub(crate) launch: Launch,
 }
 
 impl Scanned {
     /// The part and the line in it of a line number that counts through all parts.
-    pub fn place(&self, line: u64) -> (&str, u64) {
+    pub(crate) fn place(&self, line: u64) -> (&str, u64) {
         self.parts
             .iter()
             .rev()
@@ -72,7 +72,7 @@ enum Outcome {
 }
 
 /// Reads the parts of one log, one after the other.
-pub struct Scanner<'c> {
+pub(crate) struct Scanner<'c> {
     catalog: &'c Catalog,
     index: &'c Index,
     asked_pid: Option<u32>,
@@ -106,7 +106,7 @@ fn hash(bytes: &[u8]) -> u64 {
 
 impl<'c> Scanner<'c> {
     /// A scanner for one log. `asked_pid` selects the launch that is kept.
-    pub fn new(catalog: &'c Catalog, index: &'c Index, asked_pid: Option<u32>) -> Self {
+    pub(crate) fn new(catalog: &'c Catalog, index: &'c Index, asked_pid: Option<u32>) -> Self {
         Self {
             catalog,
             index,
@@ -128,7 +128,7 @@ impl<'c> Scanner<'c> {
     }
 
     /// Reads one part to its end. A read error in the middle ends the part with a note.
-    pub fn part(&mut self, name: &str, reader: Box<dyn io::Read + Send>) -> io::Result<()> {
+    pub(crate) fn part(&mut self, name: &str, reader: Box<dyn io::Read + Send>) -> io::Result<()> {
         let mut part = Part0 {
             name: name.to_owned(),
             lines_before: self.line - 1,
@@ -175,7 +175,7 @@ impl<'c> Scanner<'c> {
     }
 
     /// The log is over.
-    pub fn finish(mut self) -> Scanned {
+    pub(crate) fn finish(mut self) -> Scanned {
         self.take_tail();
         let last = self.line.saturating_sub(1);
         self.current.finish(last);

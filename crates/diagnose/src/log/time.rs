@@ -6,7 +6,7 @@ use regex::Regex;
 
 /// When a line was written, as far as its stamp tells.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Time {
+pub(crate) enum Time {
     /// A wall clock without zone: the year where it was printed, and seconds since the year began.
     Wall {
         /// Year, where the stamp has one.
@@ -20,7 +20,7 @@ pub enum Time {
 
 impl Time {
     /// Seconds from `earlier` to `self`, where the two can be compared.
-    pub fn seconds_since(self, earlier: Self) -> Option<f64> {
+    pub(crate) fn seconds_since(self, earlier: Self) -> Option<f64> {
         match (self, earlier) {
             (
                 Self::Wall { year, seconds },
@@ -73,7 +73,7 @@ fn wall(year: Option<u16>, month: u16, day: u16, clock: [u16; 3], fraction: f64)
 }
 
 /// Reads a stamp in any of the forms that the engines print.
-pub fn parse(stamp: &str) -> Option<Time> {
+pub(crate) fn parse(stamp: &str) -> Option<Time> {
     let number = |captures: &regex::Captures<'_>, group: usize| -> Option<u16> {
         captures.get(group)?.as_str().trim().parse().ok()
     };

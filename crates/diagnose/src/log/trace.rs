@@ -22,16 +22,16 @@ const MESSAGE_BYTES: usize = 4096;
 
 /// One frame of a traceback.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
+pub(crate) struct Frame {
     /// File as printed.
-    pub file: String,
+    pub(crate) file: String,
     /// Function as printed.
-    pub function: String,
+    pub(crate) function: String,
 }
 
 /// How an exception follows the one before it in its traceback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub(crate) enum How {
     /// It is the first.
     First,
     /// Raised from the one before.
@@ -42,50 +42,50 @@ pub enum How {
 
 /// One exception of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Raised {
+pub(crate) struct Raised {
     /// Line on which its type and message stand.
-    pub line: u64,
+    pub(crate) line: u64,
     /// Type, with its module where printed.
-    pub kind: String,
+    pub(crate) kind: String,
     /// Message, several lines joined by newlines.
-    pub message: String,
+    pub(crate) message: String,
     /// The innermost frames, outermost first.
-    pub frames: VecDeque<Frame>,
+    pub(crate) frames: VecDeque<Frame>,
     /// How it follows the one before.
-    pub how: How,
+    pub(crate) how: How,
 }
 
 impl Raised {
     /// The type without its module.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         short_name(&self.kind)
     }
 }
 
 /// The type's last part, arguments in parentheses dropped.
-pub fn short_name(kind: &str) -> &str {
+pub(crate) fn short_name(kind: &str) -> &str {
     let kind = kind.split('(').next().unwrap_or(kind);
     kind.rsplit('.').next().unwrap_or(kind)
 }
 
 /// One traceback: a chain of exceptions, the original first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trace {
+pub(crate) struct Trace {
     /// First line.
-    pub line: u64,
+    pub(crate) line: u64,
     /// Last line that belongs to it.
-    pub last_line: u64,
+    pub(crate) last_line: u64,
     /// Who raised it.
-    pub proc: Option<Proc>,
+    pub(crate) proc: Option<Proc>,
     /// The chain.
-    pub chain: Vec<Raised>,
+    pub(crate) chain: Vec<Raised>,
     /// Whether the traceback came without its head, so that the chain may be incomplete.
-    pub headless: bool,
+    pub(crate) headless: bool,
 }
 
 /// What a line is to the tracebacks around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub(crate) enum Part {
     /// Nothing.
     Outside,
     /// A head, a frame, source text or a marker line.
@@ -122,9 +122,9 @@ enum State {
 
 /// Puts tracebacks together; one per launch.
 #[derive(Debug, Default)]
-pub struct Traces {
+pub(crate) struct Traces {
     /// The tracebacks so far.
-    pub all: Vec<Trace>,
+    pub(crate) all: Vec<Trace>,
     open: Vec<Open>,
     pending: Option<How>,
 }
@@ -142,7 +142,7 @@ static WRAPPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// The exception that a line states by itself: type and first line of the message.
-pub fn exception_in(msg: &str) -> Option<(String, String)> {
+pub(crate) fn exception_in(msg: &str) -> Option<(String, String)> {
     let find = |text: &str| {
         let found = EXCEPTION.as_ref()?.captures(text)?;
         let kind = found.get(1)?.as_str().to_owned();
@@ -172,7 +172,7 @@ fn frame_in(msg: &str) -> Option<Frame> {
 }
 
 /// The frames among the lines just before a headless exception, outermost first.
-pub fn frames_before<'a>(lines: impl Iterator<Item = &'a str>) -> VecDeque<Frame> {
+pub(crate) fn frames_before<'a>(lines: impl Iterator<Item = &'a str>) -> VecDeque<Frame> {
     let mut frames = VecDeque::new();
     for msg in lines.take(40) {
         if let Some(frame) = frame_in(msg) {
@@ -190,7 +190,7 @@ pub fn frames_before<'a>(lines: impl Iterator<Item = &'a str>) -> VecDeque<Frame
 const HEAD: &str = "Traceback (most recent call last)";
 
 /// Whether the line joins two exceptions, and how.
-pub fn joins(msg: &str) -> Option<How> {
+pub(crate) fn joins(msg: &str) -> Option<How> {
     if msg.contains("The above exception was the direct cause of the following exception") {
         Some(How::DirectCause)
     } else if msg.contains("During handling of the above exception, another exception occurred") {
@@ -206,12 +206,12 @@ fn key_of(line: &Line) -> Option<String> {
 
 impl Traces {
     /// Whether the following lines are needed.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         !self.open.is_empty()
     }
 
     /// Takes the next line and tells what it is.
-    pub fn feed(&mut self, number: u64, line: &Line, limit: usize) -> Part {
+    pub(crate) fn feed(&mut self, number: u64, line: &Line, limit: usize) -> Part {
         let msg = line.msg();
         // Exception groups draw bars in front.
         let bare = {
@@ -254,7 +254,7 @@ impl Traces {
     }
 
     /// An exception that came without a head: `frames` are those just before it.
-    pub fn headless(
+    pub(crate) fn headless(
         &mut self,
         number: u64,
         line: &Line,
@@ -468,7 +468,7 @@ impl Traces {
     }
 
     /// Ends what is open: the launch is over.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.open.clear();
     }
 }

@@ -4,14 +4,26 @@ use std::fs;
 use std::io::{self, Read};
 
 use shakedown_diagnose::{Evidence, EvidenceError};
-use shakedown_model::{Confidence, ServerState};
+use shakedown_model::{Confidence, DiagnosedState};
 
 use crate::{DIAGNOSER, code, judge};
+
+/// An error and all that it came from.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(next) = source {
+        text.push_str(": ");
+        text.push_str(&next.to_string());
+        source = next.source();
+    }
+    text
+}
 
 #[test]
 fn an_empty_log() {
     let diagnosis = judge("", "");
-    assert_eq!(diagnosis.state, ServerState::Unknown);
+    assert_eq!(diagnosis.state, DiagnosedState::Unknown);
     assert_eq!(diagnosis.confidence, Confidence::Possible);
     assert_eq!(diagnosis.exit().code(), 5);
 }
@@ -27,7 +39,7 @@ fn binary_bytes() {
     let diagnosis = DIAGNOSER
         .diagnose(Evidence::new().with_log("a.log", bytes))
         .unwrap();
-    assert_eq!(diagnosis.state, ServerState::Unknown);
+    assert_eq!(diagnosis.state, DiagnosedState::Unknown);
     assert!(
         diagnosis.covered[0]
             .notes
@@ -57,18 +69,22 @@ impl Read for Made {
     }
 }
 
+/// What stands after the gigabyte.
+const TAIL: &[u8] =
+    b"\nRuntimeError: Could not find nvcc and default cuda_home='/usr/local/cuda' doesn't exist\n";
+
 #[test]
 fn a_line_of_a_gigabyte() {
     let stream = Made {
         left: 1 << 30,
-        tail: b"\nRuntimeError: Could not find nvcc and default cuda_home='/usr/local/cuda' doesn't exist\n",
+        tail: TAIL,
     };
     let diagnosis = DIAGNOSER
         .diagnose(Evidence::new().with_stream("huge.log", Box::new(stream)))
         .unwrap();
     assert_eq!(code(&diagnosis), "nvcc-missing");
     assert_eq!(diagnosis.first().unwrap().finding.evidence[0].line, Some(2));
-    assert_eq!(diagnosis.covered[0].bytes, (1 << 30) + 88);
+    assert_eq!(diagnosis.covered[0].bytes, (1 << 30) + TAIL.len() as u64);
     assert!(
         diagnosis.covered[0]
             .notes
@@ -98,7 +114,7 @@ fn broken_compression_is_noted() {
     let diagnosis = DIAGNOSER
         .diagnose(Evidence::new().with_log("a.log.gz", vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1, 2, 3, 4]))
         .unwrap();
-    assert_eq!(diagnosis.state, ServerState::Unknown);
+    assert_eq!(diagnosis.state, DiagnosedState::Unknown);
     assert!(
         diagnosis.covered[0]
             .notes
@@ -110,7 +126,7 @@ fn broken_compression_is_noted() {
 #[test]
 fn directories_pipes_and_missing_files() {
     let dir = tempfile::tempdir().unwrap();
-    let error = |result: Result<Evidence, EvidenceError>| result.err().unwrap().to_string();
+    let error = |result: Result<Evidence, EvidenceError>| chain(&result.err().unwrap());
     assert!(error(Evidence::from_files(vec![dir.path().to_owned()])).contains("a directory"));
     assert!(error(Evidence::from_files(vec![dir.path().join("no.log")])).contains("no.log"));
     assert!(error(Evidence::from_dir(dir.path())).contains("no *.log"));
@@ -129,14 +145,14 @@ fn malformed_facts() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a.log"), "x\n").unwrap();
     for (text, says) in [
-        ("{", "not JSON"),
+        ("{", "as JSON"),
         ("[1, 2]", "a list"),
-        ("", "not JSON"),
+        ("", "as JSON"),
         ("null", "null"),
         ("\"x\"", "a text"),
     ] {
         fs::write(dir.path().join("facts.json"), text).unwrap();
-        let error = Evidence::from_dir(dir.path()).err().unwrap().to_string();
+        let error = chain(&Evidence::from_dir(dir.path()).err().unwrap());
         assert!(error.contains(says) && error.contains("facts.json"), "{error}");
     }
     // Odd values are taken as they are.
@@ -156,11 +172,11 @@ fn an_unreadable_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.log");
     fs::write(&path, "x\n").unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o0)).unwrap();
     // Root reads everything: then there is nothing to refuse.
     if fs::File::open(&path).is_err() {
         let evidence = Evidence::from_files(vec![path]).unwrap();
-        let error = DIAGNOSER.diagnose(evidence).err().unwrap().to_string();
+        let error = chain(&DIAGNOSER.diagnose(evidence).err().unwrap());
         assert!(error.contains("a.log"), "{error}");
     }
 }

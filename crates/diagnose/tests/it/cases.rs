@@ -14,7 +14,7 @@ fn faults(cases: &Cases) -> Vec<String> {
     cases
         .results
         .iter()
-        .filter(|result| !result.right && !(result.unknown && result.undecided))
+        .filter(|result| !(result.right || result.unknown && result.undecided))
         .map(|result| {
             format!(
                 "{}: {} {} {:?} {}",

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use shakedown_diagnose::{Catalog, Diagnoser, Evidence, Facts, Role, Sample};
+use shakedown_diagnose::catalog::{OneOrMany, Role, Sample};
+use shakedown_diagnose::{Catalog, Diagnoser, Evidence, Facts};
 use shakedown_model::{Diagnosis, Verdict};
 
 fn judge(diagnoser: &Diagnoser, sample: &Sample) -> Diagnosis {
@@ -78,7 +79,7 @@ fn every_entry_is_whole() {
             {
                 fault(format!("observation {seen} does not exist"));
             }
-            for code in condition.code.iter().flat_map(|codes| codes.as_slice()) {
+            for code in condition.code.iter().flat_map(OneOrMany::as_slice) {
                 if catalog.get(code).is_none() {
                     fault(format!("code {code} does not exist"));
                 }

@@ -1,7 +1,7 @@
 //! Healthy logs raise nothing; one true failure among their noise is found, at its line.
 
 use proptest::test_runner::{Config, TestRunner};
-use shakedown_model::{ServerState, Verdict};
+use shakedown_model::{DiagnosedState, Verdict};
 
 use crate::{code, judge, lines};
 
@@ -70,7 +70,7 @@ fn start(ranks: usize, seed: usize) -> Vec<String> {
         for rank in 0..ranks {
             second += 1;
             log.push(format!("[{} TP{rank}] {stage}", stamp(second)));
-            if (rank + seed) % 3 == 0 {
+            if (rank + seed).is_multiple_of(3) {
                 log.push(format!(
                     "[{} TP{rank}] {}",
                     stamp(second),
@@ -78,7 +78,7 @@ fn start(ranks: usize, seed: usize) -> Vec<String> {
                 ));
                 noise += 1;
             }
-            if (rank + noise) % 5 == 0 {
+            if (rank + noise).is_multiple_of(5) {
                 log.push(BARE[noise % BARE.len()].to_owned());
             }
         }
@@ -110,7 +110,7 @@ fn a_healthy_start_with_all_the_noise() {
         let first = diagnosis.first().unwrap();
         assert_eq!(
             diagnosis.state,
-            ServerState::UpAndWell,
+            DiagnosedState::UpAndWell,
             "{seed}: {}",
             diagnosis.verdict
         );
@@ -219,7 +219,7 @@ fn one_true_failure_hidden_in_the_noise() {
                     lines(&diagnosis),
                     line
                 );
-                proptest::prop_assert_eq!(diagnosis.state, ServerState::Failed);
+                proptest::prop_assert_eq!(diagnosis.state, DiagnosedState::Failed);
                 let label = format!("TP{rank}");
                 proptest::prop_assert_eq!(first.process.as_deref(), Some(label.as_str()));
                 Ok(())
@@ -235,7 +235,7 @@ fn the_port_story() {
     log.push("curl: (7) Failed to connect to 127.0.0.1 port 8000 after 0 ms: Connection refused".to_owned());
     let diagnosis = judge(&log.join("\n"), "");
     assert_eq!(code(&diagnosis), "wrong-port");
-    assert_eq!(diagnosis.state, ServerState::UpElsewhere);
+    assert_eq!(diagnosis.state, DiagnosedState::UpElsewhere);
     assert_eq!(diagnosis.exit().code(), 0);
     assert!(
         diagnosis.verdict.contains("127.0.0.1:30000"),
@@ -251,7 +251,10 @@ fn asked_for_and_not_in_force() {
     log[0] = log[0].replace("api_key=None", "enable_torch_symm_mem=True");
     let diagnosis = judge(&log.join("\n"), "");
     assert_eq!(code(&diagnosis), "symmetric-memory-not-in-force");
-    assert_eq!(diagnosis.state, ServerState::Impaired);
+    assert_eq!(diagnosis.state, DiagnosedState::Impaired);
     // Without the flag the same line is noise.
-    assert_eq!(judge(&start(2, 1).join("\n"), "").state, ServerState::UpAndWell);
+    assert_eq!(
+        judge(&start(2, 1).join("\n"), "").state,
+        DiagnosedState::UpAndWell
+    );
 }

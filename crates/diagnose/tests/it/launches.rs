@@ -1,7 +1,7 @@
 //! Several launches in one log: only the one that is asked about is judged.
 
 use shakedown_diagnose::Evidence;
-use shakedown_model::ServerState;
+use shakedown_model::DiagnosedState;
 
 use crate::{DIAGNOSER, cases_dir, code, judge};
 
@@ -19,7 +19,7 @@ fn yesterdays_failure_and_todays_healthy_start() {
     ] {
         let (failed, healthy) = (real(failed), real(healthy));
         let today = judge(&format!("{failed}{healthy}"), "");
-        assert_eq!(today.state, ServerState::UpAndWell, "{}", today.verdict);
+        assert_eq!(today.state, DiagnosedState::UpAndWell, "{}", today.verdict);
         assert_eq!(today.covered[0].launches, 2);
         let own = judge(&failed, "");
         let worse = judge(&format!("{healthy}{failed}"), "");
@@ -50,7 +50,7 @@ fn the_launch_of_a_pid() {
 fn a_healthy_run_twice_is_healthy() {
     let healthy = real("healthy-llamacpp-smollm2");
     let diagnosis = judge(&healthy.repeat(3), "");
-    assert_eq!(diagnosis.state, ServerState::UpAndWell);
+    assert_eq!(diagnosis.state, DiagnosedState::UpAndWell);
     assert_eq!(diagnosis.covered[0].launches, 3);
 }
 
@@ -76,13 +76,15 @@ fn eight_files_of_eight_ranks() {
     for rank in 0..8 {
         let mut log = String::new();
         log.push_str("[2026-05-01 10:00:00] server_args=ServerArgs(model_path='/m', tp_size=8)\n");
-        log.push_str(&format!(
-            "[2026-05-01 10:00:0{rank} TP{rank}] Load weight begin. avail mem=78.20 GB\n"
-        ));
+        let line = format!("[2026-05-01 10:00:0{rank} TP{rank}] Load weight begin. avail mem=78.20 GB\n");
+        log.push_str(&line);
         if rank == 5 {
             log.push_str("[2026-05-01 10:00:20 TP5] Scheduler hit an exception: Traceback (most recent call last):\n  File \"/x/a.py\", line 1, in f\nOSError: [Errno 28] No space left on device: '/tmp/x'\n");
         } else {
-            log.push_str(&format!("[2026-05-01 10:00:30 TP{rank}] Scheduler hit an exception: Traceback (most recent call last):\n  File \"/x/a.py\", line 1, in f\nValueError: TP rank {rank} could finish the model loading, but there are other ranks that didn't finish loading. It is likely due to unexpected failures (e.g., OOM) or a slow node.\n"));
+            let line = format!(
+                "[2026-05-01 10:00:30 TP{rank}] Scheduler hit an exception: Traceback (most recent call last):\n  File \"/x/a.py\", line 1, in f\nValueError: TP rank {rank} could finish the model loading, but there are other ranks that didn't finish loading. It is likely due to unexpected failures (e.g., OOM) or a slow node.\n"
+            );
+            log.push_str(&line);
         }
         evidence = evidence.with_log(format!("rank{rank}.log"), log);
     }

@@ -1,6 +1,6 @@
 //! Ends that look alike and are not, and what lives and does not answer.
 
-use shakedown_model::{Confidence, ServerState, Verdict};
+use shakedown_model::{Confidence, DiagnosedState, Verdict};
 
 use crate::{code, judge};
 
@@ -9,7 +9,7 @@ const LOADING: &str = "0.00.001.878 I srv  llama_server: initializing ...\n0.00.
 #[test]
 fn an_unflushed_log_and_a_signal() {
     let killed = judge(LOADING, r#"{"exit": "signal 9"}"#);
-    assert_eq!(killed.state, ServerState::KilledFromOutside);
+    assert_eq!(killed.state, DiagnosedState::KilledFromOutside);
     assert_eq!(code(&killed), "killed-by-signal");
     let crashed = judge(LOADING, r#"{"exit": "signal 11"}"#);
     assert_ne!(code(&crashed), "killed-by-signal");
@@ -22,38 +22,38 @@ fn status_137_with_and_without_the_kernels_word() {
         r#"{"exit": 137, "dmesg": ["Out of memory: Killed process 77 (llama-server) total-vm:9kB"]}"#,
     );
     assert_eq!(by_kernel.first().unwrap().class, "oom.host_killed");
-    assert_eq!(by_kernel.state, ServerState::Failed);
+    assert_eq!(by_kernel.state, DiagnosedState::Failed);
     let by_cgroup = judge(LOADING, r#"{"exit": 137, "cgroup": "oom 1 oom_kill 1"}"#);
     assert_eq!(by_cgroup.first().unwrap().class, "oom.host_killed");
     let by_somebody = judge(
         LOADING,
         r#"{"exit": 137, "dmesg": ["usb 1-1: new device"], "cgroup": "oom_kill 0"}"#,
     );
-    assert_eq!(by_somebody.state, ServerState::KilledFromOutside);
+    assert_eq!(by_somebody.state, DiagnosedState::KilledFromOutside);
     assert_eq!(by_somebody.confidence, Confidence::Certain);
     let not_known = judge(LOADING, r#"{"exit": 137}"#);
-    assert_eq!(not_known.state, ServerState::KilledFromOutside);
+    assert_eq!(not_known.state, DiagnosedState::KilledFromOutside);
     assert_ne!(not_known.confidence, Confidence::Certain);
 }
 
 #[test]
 fn alive_is_not_dead() {
     let alive = judge(LOADING, r#"{"processes": ["llama-server running, state R"]}"#);
-    assert_eq!(alive.state, ServerState::StillLoading);
+    assert_eq!(alive.state, DiagnosedState::StillLoading);
     assert_eq!(alive.first().unwrap().finding.verdict, Verdict::Info);
     let hung = judge(
         LOADING,
         r#"{"processes": ["llama-server pid 77"], "proc": "state D (disk sleep), no new output for 40 min"}"#,
     );
-    assert_eq!(hung.state, ServerState::Stalled);
+    assert_eq!(hung.state, DiagnosedState::Stalled);
     let silent = judge(
         LOADING,
         r#"{"processes": ["llama-server running"], "log_age_s": 4000}"#,
     );
-    assert_eq!(silent.state, ServerState::Stalled);
+    assert_eq!(silent.state, DiagnosedState::Stalled);
     assert_eq!(silent.confidence, Confidence::Possible);
     let nothing = judge(LOADING, "");
-    assert_eq!(nothing.state, ServerState::Unknown);
+    assert_eq!(nothing.state, DiagnosedState::Unknown);
     assert!(!nothing.look_next.is_empty());
 }
 
@@ -61,7 +61,7 @@ fn alive_is_not_dead() {
 fn sigterm_that_is_reported_as_an_exception() {
     let log = "(EngineCore pid=9) INFO 11-30 23:31:36 [core.py:133] Initializing a V1 LLM engine (v0.32.0) with config: model='m'\n(EngineCore pid=9) INFO 11-30 23:31:55 [core.py:1454] [shutdown] EngineCore: trigger received signal=SIGTERM\n(EngineCore pid=9) ERROR 11-30 23:31:55 [core.py:1510] EngineCore failed to start.\n(EngineCore pid=9) ERROR 11-30 23:31:55 [core.py:1510] Exception: WorkerProc initialization failed due to an exception in a background process. See stack trace for root cause.\n";
     let diagnosis = judge(log, "");
-    assert_eq!(diagnosis.state, ServerState::KilledFromOutside);
+    assert_eq!(diagnosis.state, DiagnosedState::KilledFromOutside);
     assert_eq!(code(&diagnosis), "stopped-by-sigterm");
     // The launcher's own signal after a failure is no cause.
     let failed = judge(
@@ -134,7 +134,7 @@ fn facts_refute_words() {
 fn unknown_says_so_and_shows_what_is_unusual() {
     let log = "[2026-05-01 10:00:00 TP0] Load weight begin. avail mem=9.1 GB\n[2026-05-01 10:00:01 TP0] all is fine\n[2026-05-01 10:00:05 TP0] Scheduler hit an exception: Traceback (most recent call last):\n  File \"/x/odd.py\", line 7, in wobble\n    x()\nWobbleError: the flux is inverted\n[2026-05-01 10:00:06] Received sigquit from a child process. It usually means the child failed.\n";
     let diagnosis = judge(log, "");
-    assert_eq!(diagnosis.state, ServerState::Unknown);
+    assert_eq!(diagnosis.state, DiagnosedState::Unknown);
     assert_eq!(diagnosis.exit().code(), 5);
     assert_eq!(diagnosis.confidence, Confidence::Possible);
     assert!(diagnosis.verdict.contains("WobbleError"), "{}", diagnosis.verdict);
@@ -148,5 +148,5 @@ fn never_started() {
         "",
         r#"{"processes": ["no sglang process"], "sockets": ["nothing on 30000"]}"#,
     );
-    assert_eq!(diagnosis.state, ServerState::NeverStarted);
+    assert_eq!(diagnosis.state, DiagnosedState::NeverStarted);
 }

@@ -58,11 +58,14 @@ fn lower(confidence: Confidence) -> Confidence {
 }
 
 impl<'a> View<'a> {
-    /// Whether the server came up, or went on serving, after `placed`.
+    /// Whether the server came up, or went on serving, after `placed` was said for the last time.
     pub(super) fn came_up_after(&self, placed: &Placed<'_>) -> bool {
         self.ready_marks().any(|stage| {
-            stage.order > placed.order
-                || (stage.log == placed.log && stage.hit.last_line > placed.event.last_line)
+            if stage.log == placed.log {
+                stage.hit.last_line > placed.event.last_line
+            } else {
+                stage.order > placed.order
+            }
         })
     }
 
